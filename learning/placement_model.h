@@ -23,27 +23,29 @@ namespace streamfs::learning {
 
 class PlacementModel {
  public:
-  // The page of a request that was placed last. A new request has a new cursor. If another model
-  // is adopted within a request, the cursor serves that model as well.
+  // Remembers the last page of a request that place() has placed. Each request has a cursor of its
+  // own. If another model is adopted within a request, pages that are alike keep the lifetime that
+  // the earlier model gave.
   struct Cursor {
     bool placed = false;  // false: none was
     uint64_t page = 0;
     uint32_t cls = 0;
-    PathView view;       // the page's, or an earlier one that is alike
+    PathView view;       // of this page, or of an earlier page that is alike
     float lifetime = 0;  // of `view`
   };
 
   // Replaces this model by a published one, for a device of `pstream_count` pStreams. After an
   // error this model is undefined. Errors: EINVAL, with the reason, for a checksum that is wrong, a
-  // pStream that the device does not have, a kind that is no name, or numbers out of their range.
+  // pStream that the device does not have, a kind with impossible characters, or numbers out of
+  // their range. Requires: no other thread uses the model.
   Result<void> deserialize(const wire::ModelBuffer& published, uint32_t pstream_count);
 
   // Makes this the model of a mount that begins: it has learned up to clock 0, and vStreams outside
   // `same` have the row of vStreams that have none of their own. Requires: deserialize() succeeded.
   void begin_mount(const std::bitset<wire::kModelVStreams>& same);
 
-  // Returns the pStream of the page at `index` of a request, whose `expected` and `chunks` are not
-  // read.
+  // Returns the pStream of the page at `index` of a request. Does not read the request's `expected`
+  // and `chunks`: it uses the model's own.
   PStreamId place(const Request& request, uint32_t index, Cursor& cursor) const;
   // Returns the table's pStream.
   PStreamId in_table(VStreamId vstream, uint32_t shape) const {
@@ -64,7 +66,7 @@ class PlacementModel {
 
  private:
   Table table_of(std::span<const uint8_t> rows) const { return {buffer_->row_of, rows}; }
-  // `request` has its `expected` and `chunks`.
+  // Places by the logistic model. Requires: `request` has the model's `expected` and `chunks`.
   PStreamId by_lifetime(const Request& request, uint32_t index, Cursor& cursor) const;
 
   std::unique_ptr<wire::ModelBuffer> buffer_ = std::make_unique<wire::ModelBuffer>();

@@ -1,5 +1,6 @@
-// Lifetimes of the data in the 1 MiB and the 16 MiB around a page: running means over all deaths
-// and over deaths by trim (64 KiB: page_history.h). A larger region's mean moves more slowly.
+// Lifetimes, in pages written to the device, of the data in the 1 MiB and the 16 MiB around a page:
+// running means over all deaths and over deaths by trim. A larger region's mean moves more slowly.
+// page_history.h has the means of 64 KiB.
 // Thread safety: none. Crash: memory only.
 #pragma once
 

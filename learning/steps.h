@@ -17,8 +17,8 @@ constexpr uint8_t half_log2(uint64_t value) {
   return static_cast<uint8_t>(2 * whole + (half ? 1 : 0));
 }
 
-// Returns the class, 1 to 128, of a request's place in its file. `pages`: the number of the file's
-// pages before the request's first one.
+// Returns the class, 1 to 128, of a request's place in its file; 0 stands for an unknown place.
+// `pages`: the number of pages of the file that lie before the request's first page.
 constexpr uint8_t file_place(uint64_t pages) {
   return static_cast<uint8_t>(1 + half_log2(pages));
 }
