@@ -15,19 +15,19 @@ extern "C" {
 enum stream_toml_kind {
   STREAM_TOML_END,
   STREAM_TOML_TABLE,    /* [[text]] */
-  STREAM_TOML_STRING,   /* key = text, or one element of key = [text, ...] */
+  STREAM_TOML_STRING,   /* key = text, or an element of key = [text, ...]; [] gives no item */
   STREAM_TOML_BOOL,     /* key = value */
   STREAM_TOML_ERROR,    /* text describes the error */
-  STREAM_TOML_BAD_TABLE /* an error in a [[table]] line: the keys that follow have no table */
+  STREAM_TOML_BAD_TABLE /* the same, in a [[table]] line: the keys that follow have no table */
 };
 
 struct stream_toml {
   /* The item that stream_toml_next() found, and its place in the text. */
   const char* key;
   const char* text;
-  int value;
-  int element; /* 0, then 1, 2, ... in an array */
-  unsigned line, column;
+  int value;             /* of STREAM_TOML_BOOL */
+  int element;           /* 0, then 1, 2, ... in an array */
+  unsigned line, column; /* from 1 */
   /* Private to the reader. */
   char* at;
   char* line_start;
