@@ -12,15 +12,18 @@ namespace streamfs::pmem {
 
 class AddressRange {
  public:
-  // Reserves several times `size` bytes or, if the system refuses, `size` alone. Errors: ENOMEM.
+  // Reserves 16 times `size` bytes, 1 GiB at least, or `size` alone if the system refuses.
+  // Errors: ENOMEM.
   static Result<AddressRange> reserve(uint64_t size);
   AddressRange(AddressRange&& other) noexcept;
   AddressRange& operator=(AddressRange&&) = delete;
   ~AddressRange();
 
-  // Maps [offset, offset + bytes) of a file at the same place of the range. Requires: the file
-  // accepts `flags`, as a mapping elsewhere has shown. Errors: those of mmap(2); the range then
-  // ends at `offset`, because another thread's mapping may already be in the place that mmap freed.
+  // Maps [offset, offset + bytes) of a file at the same place of the range. Requires: the bytes lie
+  // in the range, and nothing is mapped behind them.
+  // Errors: those of mmap(2). The range then ends at `offset` for good, because a failed mmap may
+  // have freed the addresses, and another thread's mapping may be there. The caller therefore first
+  // maps the file with the same `flags` elsewhere, to see that they are accepted.
   Result<void> map(uint64_t offset, uint64_t bytes, int protection, int flags, int fd);
 
   std::byte* base() const { return base_; }

@@ -1,7 +1,7 @@
 // Memory with the latency of a real medium, to measure the cost of an operation on it.
 //
 //   store      costs nothing: it stays in the cache
-//   flush      programs the words of the line that the medium does not hold yet
+//   flush      begins to program the words of the line that differ from the medium's
 //   fence      waits until this thread's flushes are programmed; the medium programs one at a time
 //   load, at   reads the line from the medium, unless this thread read that line last
 //
@@ -31,8 +31,8 @@ inline constexpr LatencyModel kOptane{"Optane", 0, 62, 305};
 
 class LatencyRegion : public Region {
  public:
-  // Turns the latencies on or off for the calling thread, in all latency regions: off while a
-  // measurement is prepared.
+  // Turns the latencies on or off for the calling thread, in all latency regions. They are on at
+  // first; turn them off while a measurement is prepared.
   virtual void charge(bool on) = 0;
 };
 std::unique_ptr<LatencyRegion> make_latency_region(uint64_t size, MetaClass meta_class,
