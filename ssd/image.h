@@ -1,4 +1,5 @@
-// An open image file: its header is checked, its tables are mapped, its lock is held.
+// An open image file, whose header has been checked. Access decides which parts are mapped and
+// whether its lock is held.
 //
 // Thread safety: none, except for SharedState (layout.h); the owner locks.
 // After a crash: see layout.h. create() names the image once it is whole, so that a failure or a
@@ -20,10 +21,10 @@ namespace streamfs::ssd {
 class Image {
  public:
   enum class Access : uint8_t {
-    kHold,      // read and write, exclusive lock
-    kHoldRead,  // read only, exclusive lock
-    kObserve,   // read only, counters only, no lock: for an image in use
-    kControl,   // as kObserve, but may store a new baseline
+    kHold,      // everything, read and write; exclusive lock
+    kHoldRead,  // everything, read only; exclusive lock
+    kObserve,   // shared() only, read only; no lock: for an image in use
+    kControl,   // as kObserve, but store_baseline() may write
   };
 
   // Creates an empty device. Errors: EEXIST without `replace`, EBUSY if the image to be replaced is
@@ -44,13 +45,15 @@ class Image {
   // Returns EINVAL, with the FTL's name, for an image of another FTL.
   Result<void> made_for(FtlKind ftl) const;
   // Write and read the flash; return errno values, 0 for none. Writes are in whole map units, reads
-  // in pages of 4 KiB. An eMMC's log of contexts lies behind the blocks.
+  // in pages of 4 KiB. An eMMC's log of contexts lies at addresses behind the blocks.
   int write_flash(Ppn at, ConstBytes data);
   int read_flash_pages(uint64_t page, Bytes data) const;
   int read_flash(Ppn at, Bytes data) const {
     return read_flash_pages(uint64_t{at} * geometry_.map_unit_pages, data);
   }
   SharedState& shared() { return *reinterpret_cast<SharedState*>(map_ + kSharedStateOffset); }
+  // The tables of layout.h: the state of each block; the sequence at which each map unit of the
+  // host was trimmed last; the spare area. Requires: kHold or kHoldRead.
   std::span<BlockRecord> blocks() {
     return {reinterpret_cast<BlockRecord*>(map_ + offsets_.block), geometry_.blocks};
   }

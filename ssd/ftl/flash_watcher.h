@@ -17,7 +17,8 @@ class FlashWatcher {
   // Garbage collection reads a page and its spare area, and is about to copy it.
   virtual void read(Ppn at) = 0;
   virtual void copied(Ppn to, Ppn from) = 0;
-  // The page is about to be overwritten or trimmed. Garbage collection may still copy it before.
+  // Announces that the page dies at `clock`, in host pages written: the host overwrites or trims it
+  // next. Garbage collection may run in between, so copied() of this page may still follow.
   virtual void dies(Ppn at, uint64_t clock) = 0;
 };
 

@@ -1,4 +1,5 @@
-// PageMap: blocks that NAND fails to program or erase. page_map.h includes this.
+// PageMap: blocks in which a program failed, and the end of a worn-out device. page_map.h includes
+// this; page_map_gc.h handles failed erases.
 #pragma once
 
 #include "ssd/ftl/page_map.h"
@@ -19,9 +20,10 @@ void PageMap<M, V, R>::fail(BlockIndex index) {
   media_.failed(index);
 }
 
-// Moves the live pages of failed blocks and retires the blocks. After an error the blocks stay for
-// the next attempt. A failed block's buffered pages may have made older versions dead, so no block
-// is erased before all of them are committed.
+// Moves the live pages of failed blocks, commits all buffered pages, and then retires the blocks. A
+// page in a failed block's buffer may have made an older version of the page dead. While any block
+// is failed, therefore, erasable() lets no block be erased. Returns an errno value, 0 for none;
+// after an error the blocks stay for the next attempt.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::empty_failed() {
   if (failed_.empty()) return 0;
@@ -45,6 +47,8 @@ int PageMap<M, V, R>::empty_failed() {
   return 0;
 }
 
+// Pads every open wordline, so that no page is in a buffer. Returns an errno value, or
+// kProgramFailed if a program failed: then another block has failed.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::commit_all() {
   int result = 0;

@@ -2,11 +2,12 @@
 //
 // A victim policy is one short file here, a template argument of PageMap, with
 //   add(block, view)          the block is closed: a candidate
-//   moved(block, from, to)    a candidate's number of valid pages changed
-//   remove(block, valid)      the block is not a candidate: its collection begins
-//   choose(clock)             the block to collect; kNoBlock: none, or none with a dead page
-// Clock: host pages written. choose() may return a block without a dead page; to collect it frees
-// nothing.
+//   moved(block, from, to)    a candidate has `to` valid pages, after `from`
+//   remove(block, valid)      a candidate with `valid` valid pages leaves: its collection begins
+//   choose(clock)             the block to collect, or kNoBlock
+// Clock: host pages written. choose() changes no candidate and may be called without a collection.
+// If no candidate has a dead page, it returns kNoBlock or any candidate; the caller looks at
+// `valid`.
 // Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 

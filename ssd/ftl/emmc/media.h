@@ -1,12 +1,13 @@
-// The flash of an eMMC, which also keeps the next global context: the committed pages of each
-// block, and the place of each logical page among them. Its map covers only programmed wordlines,
-// because the transfer buffers are lost with the power.
+// The flash of an eMMC, as PageMap uses it: an ImageMedia that also writes contexts to a log. A
+// *context* has the map of logical pages, the number of committed pages of each block, and the
+// blocks that were being filled (active blocks).
 //
-// A block that was erased since the last context is opened only after the next one. Pages that a
-// context does not cover are therefore behind the active blocks' offsets or in blocks that were
-// free.
+// Power-up reads the last context, and then only pages that it does not have: pages of its active
+// blocks from the noted offset on, and pages of blocks that were free then. No other page can be
+// newer, because opened() writes a new context before it opens a block that was erased since the
+// last one. The map has committed pages only, because the transfer buffers are lost with the power.
 //
-// Thread safety: none. After a crash: see context_log.h. PageMap's calls are those of ImageMedia.
+// Thread safety: none. After a crash: see context_log.h.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ namespace streamfs::ssd::emmc {
 class Media {
  public:
   Media(Image& image, LatencyModel& latency, NandFaults* faults);
-  void restore(const SpareScan& scan);
+  void restore(const SpareScan& scan);  // takes the state that power-up found
 
   ImageMedia& flash() { return flash_; }
   // Returns false after a power cut.
@@ -34,6 +35,7 @@ class Media {
   ContextLog& log() { return log_; }
   bool powered() const { return flash_.powered() && powered_; }
 
+  // ---- The calls of PageMap: see ImageMedia. opened() may write a context and so lose the power.
   int store(Ppn at, const std::byte* data, uint32_t pages) { return flash_.store(at, data, pages); }
   int move(std::span<const Ppn> from, Ppn to) { return flash_.move(from, to); }
   void stamp_host(Ppn at, Lpn page, const WriteStamp& stamp);

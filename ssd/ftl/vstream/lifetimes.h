@@ -1,7 +1,8 @@
 // Lifetimes of vStreams as the device measures them (vSLI, Yong 2021, V-B), in two ways over the
-// same flash: exactly by algorithm 1, and by our extension of it. In the extension, live pages
-// count (with their exposure so far), copies keep the time of their source, and old windows decay
-// (learning/lifetime_rules.h). The VSID of a page is in its spare area. Clock: host pages written.
+// same flash: exactly by algorithm 1, and by an extension of it. In the extension a live page
+// counts with its *exposure*, the time since its write; a copy keeps the write time of its source;
+// and old windows decay (learning/lifetime_rules.h). The vStream of a page is in its spare area.
+// Clock: host pages written.
 //
 // Thread safety: none. Memory: 2 bytes a physical page for the spare area, and superpage_stamps.h
 // twice.
@@ -42,9 +43,10 @@ class Lifetimes final : public FlashWatcher {
   // Returns algorithm 1's L(v) = S(v) ÷ |D(v)|; 0 before the first death.
   double published(Slot slot) const { return algorithm_1_.lifetime(VStreamId{slot}); }
 
-  // Ends a window. Returns the vStreams of known lifetime, weighted by their recent writes.
+  // Ends a window. Returns the vStreams of known lifetime, weighted by their recent writes;
+  // Sample::vstream is the slot.
   std::vector<learning::Sample> close_window(uint64_t clock);
-  // Returns the exposure of live and dead pages, exact except for the rounding of superpage means.
+  // Returns the exposure of all live and dead pages of the slot. Superpage means round it.
   double exposure(Slot slot, uint64_t clock) const;
 
  private:
@@ -61,8 +63,8 @@ class Lifetimes final : public FlashWatcher {
 
   const double user_pages_;
   std::vector<Slot> spare_;
-  SuperpageStamps programmed_;  // the source's
-  SuperpageStamps written_;     // means of the host's write times
+  SuperpageStamps programmed_;  // times of programming, for algorithm 1
+  SuperpageStamps written_;     // means of the host's write times, for the extension
   learning::yong::LifetimeIdentifier algorithm_1_;
   std::vector<Counts> counts_;  // by slot
   Slot last_read_ = kDeadSlot;

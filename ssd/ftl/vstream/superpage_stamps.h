@@ -1,10 +1,11 @@
-// The write times of pages, one for each superpage: the pages programmed at once over all planes of
-// all dies, 768 in Yong (2021), V-B. Stamps take 1.3 MB a terabyte instead of a gigabyte.
+// The write times of pages, one time for each superpage instead of each page: 1.3 MB instead of a
+// gigabyte for a terabyte of 4 KiB pages. A superpage is the pages that are programmed at once over
+// all planes of all dies (768 in Yong 2021, V-B), or the largest part of them that divides a block.
 //
-// A superpage that is being filled keeps the time of each page, because the pages are still in the
-// copy buffer; when it is full, all of them get their mean. (The source stamps a superpage with the
-// time of its program: set_all().) The result of written_at() may change when the page's superpage
-// fills; add() reports the change to `filled`.
+// An object is used in one of two ways. set_all() stamps a superpage with the time of its program,
+// as the paper does. add() stamps pages: while a superpage is being filled, each page has its own
+// time, because the pages are still in the copy buffer; when it is full, all of them get their
+// mean.
 //
 // Thread safety: none. Memory: 8 bytes a superpage, 6 KiB for each that is being filled.
 #pragma once
@@ -29,11 +30,12 @@ class SuperpageStamps {
 
   uint32_t superpage_pages() const { return pages_; }
 
-  // Stamps the whole superpage with its program time, as the source does.
+  // Stamps the whole superpage with its program time.
   void set_all(Ppn at, uint64_t time) { stamps_[at / pages_] = time; }
 
-  // Stamps one page. When its superpage is full, calls filled(page, change) for each of its pages;
-  // `change` is added to the page's time. Requires: the pages of a superpage come in order.
+  // Stamps one page. When its superpage is full, calls filled(page, change) for each of its pages,
+  // where `change` is the difference that the mean makes to the page's time. written_at() returns
+  // the old times until add() returns. Requires: the pages of a superpage come in order.
   template <typename Filled>
   void add(Ppn at, uint64_t time, Filled filled) {
     const uint32_t superpage = at / pages_, place = at % pages_;
@@ -51,6 +53,7 @@ class SuperpageStamps {
     filling_.erase(filling_.begin() + (filling(superpage) - filling_.data()));
   }
 
+  // Requires: the page is stamped.
   uint64_t written_at(Ppn page) const {
     const uint64_t stamp = stamps_[page / pages_];
     if (stamp != kFilling) return stamp;
