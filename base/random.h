@@ -33,7 +33,8 @@ class Random {
     return result;
   }
 
-  // Returns a number of [0, bound); its bias is below bound · 2^-32.
+  // Returns a number of [0, bound). Its probability differs from 1 / bound by a share below
+  // bound · 2^-32. 0 gives 0.
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>((next() >> 32) * bound >> 32); }
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
 

@@ -67,7 +67,7 @@ class [[nodiscard]] Result<void> {
 
 }  // namespace streamfs
 
-// Returns the error of `expr` from the enclosing function, if it has one.
+// If `expr` is an error, returns that error from the enclosing function.
 #define SFS_TRY(expr)                                                                        \
   do {                                                                                       \
     if (auto&& sfs_try_result = (expr); !sfs_try_result.ok()) return sfs_try_result.error(); \

@@ -23,12 +23,12 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Requires: one cell for each column.
+  // Adds a row; each cell is made printable(). Requires: one cell for each column.
   void row(std::vector<std::string> cells);
   size_t rows() const { return rows_.size(); }
 
   // Truncates the last column if a line is wider than this many characters; 0: never.
-  void set_width_max(size_t columns) { width_max_ = columns; }
+  void set_width_max(size_t characters) { width_max_ = characters; }
 
   // Each line ends with a newline and has no trailing blanks.
   std::string heading() const;

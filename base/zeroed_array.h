@@ -1,5 +1,6 @@
-// A zeroed array that takes memory only where it is written: untouched parts of a large one are
-// free. If the allocation fails, the array is empty. Thread safety: that of the elements.
+// A zeroed array that takes physical memory only for pages that are touched. No constructor runs:
+// all bytes zero must be a valid T. If the allocation fails, the array is empty. A moved-from array
+// must not be used. Thread safety: that of the elements.
 #pragma once
 
 #include <cstddef>

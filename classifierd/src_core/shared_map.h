@@ -21,7 +21,8 @@ class SharedMap {
 
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
-  // Sealed against shrinking: without it the other side could turn a read into SIGBUS.
+  // Returns whether the file is sealed against shrinking. If it is not, the other side could turn a
+  // read into SIGBUS; the caller decides whether to go on.
   bool sealed() const { return sealed_; }
 
  private:

@@ -14,8 +14,8 @@ inline bool block_aligned(const void* address) {
 }
 
 // Returns a thread-local buffer that is reused by each request: a fresh megabyte per request would
-// cost more in page faults than the copy into it. Valid until the thread's next call. Throws
-// std::bad_alloc.
+// cost more in page faults than the copy into it. Its content is arbitrary. Valid until the
+// thread's next call. Throws std::bad_alloc.
 Bytes scratch(size_t bytes);
 
 // A single block, for a caller whose thread is already using scratch().

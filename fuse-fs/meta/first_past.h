@@ -7,8 +7,8 @@
 
 namespace streamfs::meta {
 
-// Returns the entry that contains `from`, or else the first entry after it. `end_of` returns where
-// an entry ends.
+// Returns the entry that contains `from`, else the first entry after it, else end(). `end_of`
+// returns the first place behind an entry. Requires: the ranges are disjoint.
 template <typename Map, typename EndOf>
 auto first_past(Map& map, uint64_t from, EndOf end_of) {
   auto found = map.upper_bound(from);
@@ -16,6 +16,7 @@ auto first_past(Map& map, uint64_t from, EndOf end_of) {
   return found;
 }
 
+// For maps whose values have an `extent`.
 inline constexpr auto kEndOfExtent = [](const auto& entry) { return entry.second.extent.end(); };
 
 }  // namespace streamfs::meta

@@ -28,14 +28,15 @@ struct Discovery {
   Mechanism mechanism = Mechanism::kNone;
   std::string why;  // the reason if there is no placement although the device could have it
   std::optional<DirectiveParameters> directives;
-  std::optional<StreamsParameters> streams;  // if supported; some tell only while enabled
+  std::optional<StreamsParameters> streams;  // if supported; some devices tell only while enabled
   std::optional<FdpConfiguration> fdp;       // the configuration in use
   std::vector<RuhStatus> handles;            // by placement identifier; at most kMostPStreams
 };
 
-// Changes nothing. Errors: EINVAL for a format that cannot be used (metadata, separate or within
-// blocks as of 520 bytes; protection information; blocks outside 512 to 4096 bytes); ENXIO for a
-// namespace without blocks; the controller's.
+// Asks the controller and changes nothing.
+// Errors: EINVAL for a format that cannot be used (metadata, separate or in the block, as in blocks
+// of 520 bytes; protection information; blocks of less than 512 or more than 4096 bytes); ENXIO for
+// a namespace without blocks; the controller's.
 Result<Discovery> discover(Controller& controller);
 
 // Enables Streams and allocates up to `wanted` of them, or uses those already allocated. Returns

@@ -15,9 +15,11 @@ namespace streamfs::tools {
 
 struct HintArguments {
   std::vector<std::string> paths;
-  std::string name;     // of the vStream to label with; or
-  uint32_t number = 0;  // its number; or
-  bool clear = false;   // remove labels; none of the three: show them
+  // Without any of the next three, labels are shown. If several are set, `clear` wins, then
+  // `name`.
+  std::string name;     // label with the vStream of this name
+  uint32_t number = 0;  // label with the vStream of this number
+  bool clear = false;   // remove labels
   bool recursive = false;
   bool list = false;       // list the content of directories; else the paths themselves
   bool all = false;        // in a listing: names that begin with a dot, too

@@ -19,7 +19,8 @@ struct Comparison {
   const ReplayResult& at(size_t workload, size_t victim, size_t placement) const {
     return results[(workload * victims.size() + victim) * placements.size() + placement];
   }
-  // (WAF of nosep − WAF) ÷ (WAF of nosep − the oracle's): if both are there and differ.
+  // Returns (WAF of nosep − WAF) ÷ (WAF of nosep − the oracle's WAF); nullopt unless nosep and the
+  // oracle are among the placements and their WAFs differ.
   std::optional<double> gap_closed(size_t workload, size_t victim, size_t placement) const;
 };
 

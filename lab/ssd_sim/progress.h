@@ -18,10 +18,9 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void set_label(std::string label) { label_ = std::move(label); }
-  void show(uint64_t done, uint64_t of);  // of 0: not known
+  void show(uint64_t done, uint64_t of);  // requires: done ≤ of, or of is 0 (not known)
   void clear();                           // before anything else is printed
-  // Calls show(). Borrows this.
-  Progress callback();
+  Progress callback();                    // calls show() on this object, which must outlive it
 
  private:
   const bool terminal_;

@@ -1,6 +1,6 @@
 // Adds random one-page reads between the requests of a generated workload, up to a given share of
-// all pages read and written. Reads have no effect on placement; they measure the wait behind
-// programs and copies.
+// all pages read and written. Reads of the workload itself do not count. Added reads have no effect
+// on placement; they measure the wait behind programs and copies.
 // Thread safety: none. Memory: two batches.
 #pragma once
 
