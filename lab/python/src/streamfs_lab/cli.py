@@ -83,8 +83,8 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         default=[],
         metavar="A,B",
         help=f"run these beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: "
-        f"all); by name only: scikit-learn's estimators, an oracle of mean lifetimes, and learned "
-        f"with copies placed anew: {', '.join(ON_DEMAND)}",
+        f"all); by name only: scikit-learn's estimators, an oracle of other writes' mean "
+        f"lifetimes, and learned with copies placed anew: {', '.join(ON_DEMAND)}",
     )
     play.add_argument(
         "--spare", type=_positive, default=0.07, help="set the effective spare (default 0.07)"
@@ -274,9 +274,10 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
         f"effective spare {args.spare:.0%} in blocks of {explain.size(args.block_pages)}, "
         f"greedy GC, copies: {args.gc}"
     )
+    width = max(map(len, policies))
     for name, figures in policies.items():
         closed = "–" if figures["gap_closed"] is None else f"{figures['gap_closed']:.2f}"
-        print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {closed}")
+        print(f"  {name:{width}} WAF {figures['waf']:.3f}  gap closed {closed}")
     epochs = ", ".join(f"{name} {count}" for name, count in outcome.served.items())
     print(f"  epochs that each candidate served: {epochs}")
     return 0

@@ -19,7 +19,7 @@ from classifierd.progress import Progress
 from classifierd.records import KIND_TRIM, Records, pages_one_by_one
 from classifierd.traces import telemetry
 from streamfs_lab import _lab
-from streamfs_lab.hindsight import mean_tags
+from streamfs_lab.hindsight import others_tags
 from streamfs_lab.policies import (
     HOST_ONLY,
     IN_DEVICE,
@@ -33,11 +33,11 @@ from streamfs_lab.rivals import RIVALS, rival
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
-# Policies that run only if named. RIVALS are slow: each is fitted anew every epoch. MEAN knows
-# future lifetimes, but only their means (hindsight.py). REVIEWED is "learned" in a device that
-# chooses the stream of each copy anew.
-MEAN, REVIEWED = "oracle-mean", "learned-in-device"
-ON_DEMAND = (*RIVALS, MEAN, REVIEWED)
+# Policies that run only if named. RIVALS are slow: each is fitted anew every epoch. OTHERS knows
+# the lifetimes of all writes but the one that it places (hindsight.py). REVIEWED is "learned" in a
+# device that chooses the stream of each copy anew.
+OTHERS, REVIEWED = "oracle-leave-one-out", "learned-in-device"
+ON_DEMAND = (*RIVALS, OTHERS, REVIEWED)
 _ALWAYS = ("nosep", "learned", *ORACLES)
 
 
@@ -158,13 +158,13 @@ def compare(
         tags[name] = rival(name)(workload)
     figures = {}
     for name in wanted:
-        if name not in (MEAN, REVIEWED):
+        if name not in (OTHERS, REVIEWED):
             progress.step(f"simulating {name}")
             figures[name] = waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
-    if MEAN in wanted:
-        progress.step(f"simulating {MEAN}")
-        ways = mean_tags(workload)
-        figures[MEAN] = min(waf_of(workload, MEAN, device, way) for way in ways)
+    if OTHERS in wanted:
+        progress.step(f"simulating {OTHERS}")
+        ways = others_tags(workload)
+        figures[OTHERS] = min(waf_of(workload, OTHERS, device, way) for way in ways)
     if REVIEWED in wanted:
         progress.step(f"simulating {REVIEWED}")
         own = tags["learned"], ours.releases["learned"]
