@@ -83,8 +83,10 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         default=[],
         metavar="A,B",
         help=f"run these beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: "
-        f"all); by name only: scikit-learn's estimators, an oracle of other writes' mean "
-        f"lifetimes, and learned with copies placed anew: {', '.join(ON_DEMAND)}",
+        f"all); learned is what the daemon's contest places on a mount, and life-table, logistic "
+        f"and chunk-kmeans are its candidates alone; by name only: scikit-learn's estimators, the "
+        f"logistic model with a history of each page, an oracle of other writes' mean lifetimes, "
+        f"and learned with copies placed anew: {', '.join(ON_DEMAND)}",
     )
     play.add_argument(
         "--spare", type=_positive, default=0.07, help="set the effective spare (default 0.07)"

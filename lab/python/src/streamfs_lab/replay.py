@@ -21,6 +21,7 @@ from classifierd.traces import telemetry
 from streamfs_lab import _lab
 from streamfs_lab.hindsight import others_tags
 from streamfs_lab.policies import (
+    FULL_HISTORY,
     HOST_ONLY,
     IN_DEVICE,
     TAGGED,
@@ -37,7 +38,7 @@ POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
 # the lifetimes of all writes but the one that it places (hindsight.py). REVIEWED is "learned" in a
 # device that chooses the stream of each copy anew.
 OTHERS, REVIEWED = "oracle-leave-one-out", "learned-in-device"
-ON_DEMAND = (*RIVALS, OTHERS, REVIEWED)
+ON_DEMAND = (*RIVALS, FULL_HISTORY, OTHERS, REVIEWED)
 _ALWAYS = ("nosep", "learned", *ORACLES)
 
 

@@ -1,4 +1,4 @@
-#include "lab/placement/logistic.h"
+#include "lab/placement/full_history_logistic.h"
 
 #include <cstdint>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace streamfs::lab {
 
-ssd::FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
+ssd::FrontierId FullHistoryLogistic::for_write(const PageWrite& write, uint64_t) {
   end_trim();
   address_[write.page] = write.address;
   const learning::Request request{.page = write.address,
@@ -25,13 +25,13 @@ ssd::FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
   return found;
 }
 
-void LogisticModel::trimmed(ssd::Lpn page, uint64_t) {
+void FullHistoryLogistic::trimmed(ssd::Lpn page, uint64_t) {
   const uint32_t address = address_[page];
   if (trim_pages_ > 0 && address != trim_first_ + trim_pages_) end_trim();
   if (trim_pages_++ == 0) trim_first_ = address;
 }
 
-void LogisticModel::end_trim() {
+void FullHistoryLogistic::end_trim() {
   if (trim_pages_ > 0) model_.trim(trim_first_, std::exchange(trim_pages_, 0));
 }
 
