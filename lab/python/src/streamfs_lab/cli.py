@@ -27,6 +27,7 @@ from classifierd.command_line import (
     config_of,
 )
 from classifierd.contexts import VStream
+from classifierd.control import VICTIMS
 from classifierd.errors import sentence
 from classifierd.pictures import kind_of
 from classifierd.progress import Progress
@@ -104,6 +105,13 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         default="same",
         help="put copies of tagged pages into: same, the block of their class; own, a copy block "
         "for each class; shared, one copy block (default same)",
+    )
+    play.add_argument(
+        "--victim",
+        choices=VICTIMS,
+        default=Device.victim,
+        help="choose the block to collect: greedy, the one with the fewest valid pages; "
+        f"cost-benefit, one that is older and not much fuller (default {Device.victim})",
     )
     play.add_argument(
         "--vstreams",
@@ -244,7 +252,9 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     raw = requests_forgotten(raw) if args.no_requests else raw
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, config_of(args).learner)
-    device = Device(spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc)
+    device = Device(
+        spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc, victim=args.victim
+    )
     if device.block_pages > max(Device.block_pages, workload.live_pages // _BLOCKS_MIN):
         log.error("--block-pages %d: less than %d blocks of the %d pages that live",
                   device.block_pages, _BLOCKS_MIN, workload.live_pages)  # fmt: skip
@@ -267,6 +277,7 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     }
     if args.json:
         more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
+        more["victim"] = args.victim
         more |= {"block_pages": args.block_pages, "served": outcome.served}
         print(json.dumps({"schema": JSON_SCHEMA, "policies": policies, **more}))
         return 0
@@ -274,7 +285,7 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
         f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
         f"effective spare {args.spare:.0%} in blocks of {explain.size(args.block_pages)}, "
-        f"greedy GC, copies: {args.gc}"
+        f"{args.victim} GC, copies: {args.gc}"
     )
     width = max(map(len, policies))
     for name, figures in policies.items():

@@ -75,7 +75,11 @@ class Learned:
 
 
 def contest_of(
-    workload: Workload, spare: float = 0.07, block_pages: int = 256, gc_mode: str = "same"
+    workload: Workload,
+    spare: float = 0.07,
+    block_pages: int = 256,
+    gc_mode: str = "same",
+    victim: str = "greedy",
 ) -> Contest:
     """Return the contest that the daemon would run over these writes, before the first of them.
 
@@ -86,7 +90,7 @@ def contest_of(
     """
     live = max(workload.live_pages, 1)
     whole = spare + _core.RESERVE_BLOCKS * block_pages / live
-    device = Device(live, workload.pstreams, whole, block_pages, gc_mode)
+    device = Device(live, workload.pstreams, whole, block_pages, gc_mode, victim)
     begins = "life-table" if len(workload.vstreams) > 1 else "nosep"
     contest = Contest(workload.end, device, workload.epoch_settings, serving=begins)
     contest.know(workload.vstreams)
@@ -99,13 +103,14 @@ def learned(
     block_pages: int = 256,
     gc_mode: str = "same",
     progress: Progress | None = None,
+    victim: str = "greedy",
 ) -> Learned:
     """streamfs's own placement: the contest, as contest_of() sets it up.
 
     A mount that adopts at each epoch's end what the daemon publishes places every page alike.
     docs/design/placement.md says how a mount differs.
     """
-    contest = contest_of(workload, spare, block_pages, gc_mode)
+    contest = contest_of(workload, spare, block_pages, gc_mode, victim)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
     releases: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
     served, pages = dict.fromkeys(CANDIDATES, 0), 0

@@ -1,8 +1,8 @@
 """Replays a trace under every placement, strictly causally, and measures the WAF of each.
 
-The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims. Tags are the
-host's, except for policies that learn from copies. Every figure is at the stated effective spare
-(spare ÷ peak live pages) and GC mode.
+The device is the simulator's page-mapped FTL (ssd-sim's). Tags are the host's, except for policies
+that learn from copies. Every figure is at the stated effective spare (spare ÷ peak live pages), GC
+mode and victim policy.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def compare(
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
     wanted += [name for name in ON_DEMAND if name in policies]
     progress.step("learning")
-    ours = learned(workload, device.spare, device.block_pages, device.gc_mode, progress)
+    ours = learned(
+        workload, device.spare, device.block_pages, device.gc_mode, progress, device.victim
+    )
     tags = ours.tags
     for name in [each for each in wanted if each in RIVALS]:
         progress.step(f"fitting {name}")
