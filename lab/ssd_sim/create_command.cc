@@ -58,9 +58,11 @@ class CreateCommand final : public Command {
               ->option_text("MODE [own]");
     victim_ = app_->add_option("--victim", victim_name_,
                                "Choose the block to collect: greedy, the one with the fewest valid "
-                               "pages; cost-benefit, one that is older and not much fuller.")
+                               "pages; cost-benefit, one that is older and not much fuller "
+                               "(default: the preset's, greedy; without a preset cost-benefit for "
+                               "several streams with --gc own, else greedy).")
                   ->check(CLI::IsMember({"greedy", "cost-benefit"}))
-                  ->option_text("POLICY [greedy]");
+                  ->option_text("POLICY");
     plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
                           "Give the SSD power-loss protection, which makes a flush free (default: "
                           "the preset's; yes).");
@@ -106,6 +108,9 @@ class CreateCommand final : public Command {
     if (!gc_->empty()) request.gc_mode = given_.gc_mode;
     if (!victim_->empty()) {
       SFS_ASSIGN(request.victim, ssd::victim_of(victim_name_));
+    } else if (preset_.empty() && request.streams > 1 &&
+               request.gc_mode == ssd::GcMode::kOwnFrontier) {
+      request.victim = ssd::VictimKind::kCostBenefit;  // measured: docs/EXPERIMENTS.md
     }
     if (!plp_->empty()) request.plp = given_.plp;
     request.bad_blocks = given_.bad_blocks;
