@@ -5,6 +5,7 @@
 
 #include "lab/placement/policy.h"
 #include "learning/lifetime_model.h"
+#include "learning/request.h"
 #include "ssd/ftl/router.h"
 #include "ssd/geometry.h"
 

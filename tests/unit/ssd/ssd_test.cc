@@ -308,7 +308,7 @@ TEST_F(SsdTest, AnImageWithAnUnknownVictimPolicyIsRefused) {
   header.victim = kVictimKinds;
   header.checksum =
       crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(ImageHeader, checksum)));
-  rewind(file);
+  ASSERT_EQ(fseek(file, 0, SEEK_SET), 0);
   ASSERT_EQ(fwrite(&header, sizeof(header), 1, file), 1U);
   fclose(file);
   const Error error = Ssd::open(path_, {}).error();
