@@ -59,10 +59,13 @@ class Ssd:
     """An image file."""
 
     def __init__(self, path: Path, *options: str | float, paced: bool = False) -> None:
-        """Make it; the options are those of ``ssd-sim create``. Paced: slow as its flash is."""
+        """Make it; the options are those of ``ssd-sim create``. Paced: slow as its flash is.
+
+        Victims are greedy, as in every recorded figure.
+        """
         self.path = path
         self.paced = paced
-        output_of([BIN / "ssd-sim", "create", path, *map(str, options)])
+        output_of([BIN / "ssd-sim", "create", path, "--victim", "greedy", *map(str, options)])
         self.pages_before_reset = 0  # ever written when the counters were last reset
 
     def counters(self) -> Counters:

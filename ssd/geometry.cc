@@ -98,6 +98,16 @@ Result<GcMode> gc_mode_of(std::string_view name) {
   return Error{EINVAL, fmt::format("no GC mode {}; there are same, own, shared", name)};
 }
 
+std::string_view name_of(VictimKind victim) {
+  return victim == VictimKind::kCostBenefit ? "cost-benefit" : "greedy";
+}
+
+Result<VictimKind> victim_of(std::string_view name) {
+  for (const VictimKind victim : {VictimKind::kGreedy, VictimKind::kCostBenefit})
+    if (name == name_of(victim)) return victim;
+  return Error{EINVAL, fmt::format("no victim policy {}; there are greedy, cost-benefit", name)};
+}
+
 std::string_view name_of(FtlKind ftl) {
   return ftl == FtlKind::kEmmc ? "emmc" : "page-map";
 }
@@ -181,6 +191,7 @@ Result<Geometry> plan_geometry(const GeometryRequest& request) {
   geometry.streams = static_cast<uint16_t>(request.streams);
   geometry.plp = request.plp;
   geometry.gc_mode = request.gc_mode;
+  geometry.victim = request.victim;
   geometry.bad_blocks = request.bad_blocks;
   geometry.ftl = request.ftl;
   geometry.failures = request.failures;

@@ -37,6 +37,16 @@ std::string_view name_of(GcMode mode);  // same, own, shared
 // Errors: EINVAL for another name.
 Result<GcMode> gc_mode_of(std::string_view name);
 
+// The policy by which garbage collection chooses the block to collect (victim/).
+enum class VictimKind : uint8_t {
+  kGreedy = 0,
+  kCostBenefit = 1,
+};
+inline constexpr uint8_t kVictimKinds = 2;
+std::string_view name_of(VictimKind victim);  // greedy, cost-benefit
+// Errors: EINVAL for another name.
+Result<VictimKind> victim_of(std::string_view name);
+
 // The FTL that wrote an image. No other FTL can read it.
 enum class FtlKind : uint8_t {
   kPageMap = 0,  // ssd.h
@@ -78,6 +88,7 @@ struct Geometry {
   uint16_t streams = 1;    // pStreams, the default included
   uint16_t low_water = 2;  // free blocks at or below which GC runs
   GcMode gc_mode = GcMode::kOwnFrontier;
+  VictimKind victim = VictimKind::kGreedy;
   bool plp = true;               // power-loss protected: a flush is free and pads nothing
   uint32_t wordline_pages = 16;  // nand.wordline_pages()
   uint32_t map_unit_pages = 1;   // 4 KiB pages that the FTL maps together
@@ -108,6 +119,7 @@ struct GeometryRequest {
   uint64_t map_unit_bytes = kPageBytes;
   bool plp = true;
   GcMode gc_mode = GcMode::kOwnFrontier;
+  VictimKind victim = VictimKind::kGreedy;
   uint32_t bad_blocks = 0;
   FtlKind ftl = FtlKind::kPageMap;
   FailureRates failures = {};

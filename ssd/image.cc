@@ -53,6 +53,7 @@ ImageHeader make_header(const Geometry& geometry) {
   header.streams = geometry.streams;
   header.low_water = geometry.low_water;
   header.gc_mode = static_cast<uint8_t>(geometry.gc_mode);
+  header.victim = static_cast<uint32_t>(geometry.victim);
   header.plp = geometry.plp ? 1 : 0;
   header.cell = static_cast<uint8_t>(geometry.nand.cell);
   header.map_unit_pages = static_cast<uint8_t>(geometry.map_unit_pages);
@@ -84,6 +85,7 @@ Geometry geometry_of(const ImageHeader& header) {
   geometry.streams = header.streams;
   geometry.low_water = header.low_water;
   geometry.gc_mode = static_cast<GcMode>(header.gc_mode);
+  geometry.victim = static_cast<VictimKind>(header.victim);
   geometry.plp = header.plp != 0;
   geometry.nand = {header.channels, header.chips,     header.dies,
                    header.planes,   header.wordlines, static_cast<Cell>(header.cell)};
@@ -196,6 +198,9 @@ Result<void> Image::read_header(const std::string& path) {
   if (header.ftl >= kFtlKinds)
     return Error{EINVAL, fmt::format("{}: an image of an FTL that this program does not know ({})",
                                      path, header.ftl)};
+  if (header.victim >= kVictimKinds)
+    return Error{EINVAL, fmt::format("{}: victims by a policy that this program does not know ({})",
+                                     path, header.victim)};
   geometry_ = geometry_of(header);
   if (auto sane = check_geometry(geometry_); !sane.ok())
     return Error{EINVAL, path + ": damaged header: " + sane.error().context};

@@ -55,7 +55,7 @@ struct ImageHeader {
   uint64_t failure_seed;
   uint64_t block_offset, trim_offset, spare_offset, data_offset, file_bytes;
   uint8_t uuid[16];
-  uint32_t reserved2;
+  uint32_t victim;    // VictimKind; 0 in images of programs that knew greedy only
   uint32_t checksum;  // CRC32C of everything before it
 };
 static_assert(sizeof(ImageHeader) == 136 && std::has_unique_object_representations_v<ImageHeader>);

@@ -27,7 +27,7 @@
 #include "ssd/media/nand_faults.h"
 #include "ssd/real_time.h"
 #include "ssd/stats.h"
-#include "ssd/victim/greedy.h"
+#include "ssd/victim/device_victim.h"
 
 namespace streamfs::ssd {
 
@@ -88,7 +88,7 @@ class Ssd {
   void reset_stats();  // does nothing on a read-only device
 
  private:
-  using Ftl = PageMap<ImageMedia, Greedy, StreamRouter>;
+  using Ftl = PageMap<ImageMedia, DeviceVictim, StreamRouter>;
 
   // Brackets a change of the counters that other processes see.
   class Change {
@@ -136,7 +136,7 @@ class Ssd {
   LatencyModel latency_;
   SeededFailures own_faults_;
   ImageMedia media_;
-  Greedy victim_;
+  DeviceVictim victim_;
   StreamRouter router_;
   Ftl ftl_;
   Bursts bursts_;

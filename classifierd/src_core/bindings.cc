@@ -61,13 +61,13 @@ void bind_savings(py::module_& m) {
   py::class_<SavingsShadow>(m, "SavingsShadow")
       .def(py::init([](uint64_t capacity_pages, uint32_t pstreams, double spare,
                        uint32_t block_pages, const std::string& gc_mode, uint32_t one_in,
-                       uint32_t parts) {
-             return std::make_unique<SavingsShadow>(
-                 SavingsShadow::Settings{capacity_pages, pstreams, spare, block_pages,
-                                         or_throw(ssd::gc_mode_of(gc_mode)), one_in, parts});
+                       uint32_t parts, const std::string& victim) {
+             return std::make_unique<SavingsShadow>(SavingsShadow::Settings{
+                 capacity_pages, pstreams, spare, block_pages, or_throw(ssd::gc_mode_of(gc_mode)),
+                 or_throw(ssd::victim_of(victim)), one_in, parts});
            }),
            py::arg("capacity_pages"), py::arg("pstreams"), py::arg("spare"), py::arg("block_pages"),
-           py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
+           py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"), py::arg("victim") = "greedy")
       .def(
           "feed",
           [](SavingsShadow& shadow, const py::array& records) {
@@ -424,15 +424,15 @@ void bind_replay(py::module_& m) {
   py::class_<Shadow>(m, "Shadow")
       .def(py::init([](uint64_t live_pages, uint32_t candidates, uint32_t classes, double spare,
                        uint32_t block_pages, uint64_t sampled_pages, const std::string& gc_mode,
-                       double begins) {
-             return std::make_unique<Shadow>(
-                 Shadow::Settings{live_pages, candidates, classes, spare, block_pages,
-                                  sampled_pages, or_throw(ssd::gc_mode_of(gc_mode)), begins});
+                       double begins, const std::string& victim) {
+             return std::make_unique<Shadow>(Shadow::Settings{
+                 live_pages, candidates, classes, spare, block_pages, sampled_pages,
+                 or_throw(ssd::gc_mode_of(gc_mode)), or_throw(ssd::victim_of(victim)), begins});
            }),
            py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
            py::arg("spare") = 0.07, py::arg("block_pages") = 256,
            py::arg("sampled_pages") = 1U << 17, py::arg("gc_mode") = "same",
-           py::arg("begins") = 1.0)
+           py::arg("begins") = 1.0, py::arg("victim") = "greedy")
       .def(
           "feed",
           [](Shadow& shadow, const py::array& records, const Array<uint8_t>& page_tags) {

@@ -23,7 +23,8 @@ using wire::TelemetryRecord;
 namespace {
 
 WholeDevice whole(const SavingsShadow::Settings& settings, uint32_t streams, ssd::GcMode gc_mode) {
-  return {settings.capacity_pages, settings.spare, settings.block_pages, gc_mode, streams};
+  return {settings.capacity_pages, settings.spare, settings.block_pages, gc_mode,
+          settings.victim,         streams};
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class SavingsShadow {
     double spare = 0.07;         // physical ÷ capacity − 1
     uint32_t block_pages = 256;  // erased together
     ssd::GcMode gc_mode = ssd::GcMode::kOwnFrontier;
+    ssd::VictimKind victim = ssd::VictimKind::kGreedy;
     uint32_t one_in = 64;  // one in so many chunks is followed, by all parts together
     uint32_t parts = 8;
   };

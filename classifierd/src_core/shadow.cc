@@ -33,8 +33,12 @@ uint64_t stride_of(const Shadow::Settings& settings) {
 
 Shadow::Shadow(const Settings& settings)
     : classes_(settings.classes), sample_(stride_of(settings), 1) {
-  whole_ = {std::max<uint64_t>(settings.live_pages, settings.block_pages), settings.spare,
-            settings.block_pages, settings.gc_mode, classes_};
+  whole_ = {std::max<uint64_t>(settings.live_pages, settings.block_pages),
+            settings.spare,
+            settings.block_pages,
+            settings.gc_mode,
+            settings.victim,
+            classes_};
   live_max_ = sample_.share_of(whole_.pages);
   ssd::Geometry geometry = smaller(whole_, sample_.stride(), live_max_);
   blocks_ = geometry.blocks;

@@ -35,6 +35,7 @@ class Shadow {
     uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 17;  // about how many of the live pages are followed
     ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
+    ssd::VictimKind victim = ssd::VictimKind::kGreedy;
     double begins = 1;  // made for this share of live_pages, and growing
   };
   explicit Shadow(const Settings& settings);

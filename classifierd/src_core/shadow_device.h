@@ -10,7 +10,7 @@
 #include "ssd/ftl/router.h"
 #include "ssd/geometry.h"
 #include "ssd/media/null_media.h"
-#include "ssd/victim/greedy.h"
+#include "ssd/victim/device_victim.h"
 
 namespace streamfs::classifier {
 
@@ -36,9 +36,9 @@ class ShadowDevice {
   ssd::Counters counters_;
   ssd::LiveCounts live_;
   ssd::NullMedia media_;
-  ssd::Greedy victim_;
+  ssd::DeviceVictim victim_;
   ssd::StreamRouter router_;
-  ssd::PageMap<ssd::NullMedia, ssd::Greedy, ssd::StreamRouter> ftl_;
+  ssd::PageMap<ssd::NullMedia, ssd::DeviceVictim, ssd::StreamRouter> ftl_;
 };
 
 }  // namespace streamfs::classifier

@@ -28,6 +28,7 @@ ssd::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages)
                                  std::min(whole.block_pages, kBlockPagesLeast));
   out.streams = static_cast<uint16_t>(whole.streams);
   out.gc_mode = whole.gc_mode;
+  out.victim = whole.victim;
   // Blocks that did not become smaller by as much must not eat the spare by being kept free, or by
   // being open: half full as a rule, and of several streams half are taken to be in use.
   const double open = open_blocks(out) * (whole.streams == 1 ? 0.5 : 0.25);

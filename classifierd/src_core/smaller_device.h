@@ -17,6 +17,7 @@ struct WholeDevice {
   double spare = 0.07;         // physical pages ÷ pages − 1
   uint32_t block_pages = 256;  // erased together
   ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
+  ssd::VictimKind victim = ssd::VictimKind::kGreedy;
   uint32_t streams = 1;
 };
 

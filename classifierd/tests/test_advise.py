@@ -334,7 +334,9 @@ def test_a_trace_is_read_back_as_it_was_recorded(
     assert told["capacity_bytes"] == 64 << 20
     assert {each["model"] for each in told["models"]} == {model.name for model in MODELS}
     assert main(["advise", str(path), "--model", "consumer-tlc"]) == 0
-    assert "consumer-tlc" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "consumer-tlc" in text
+    assert "persistently isolated" in text
 
 
 def test_times_that_go_back_do_not_stop_time() -> None:

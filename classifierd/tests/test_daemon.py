@@ -70,10 +70,11 @@ def test_the_device_tells_how_it_collects_garbage(
     filesystem: FakeFilesystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem.device = {"gc_mode": "shared", "spare": 0.28, "erase_unit_blocks": 512}
+    filesystem.device["victim"] = "cost-benefit"
     with ControlClient(filesystem.path) as client:
         attachment = client.attach()
         attachment.close()
-    assert attachment.collection == Collection("shared", 0.28, 512)
+    assert attachment.collection == Collection("shared", 0.28, 512, "cost-benefit")
     seen: list[Device] = []
 
     def spy(identity: Identity, device: Device, *more: object) -> Knowledge:
@@ -82,8 +83,13 @@ def test_the_device_tells_how_it_collects_garbage(
 
     monkeypatch.setattr("classifierd.daemon.Knowledge", spy)
     assert main(["run", "/mnt", "--once"]) == 0
-    assert seen == [Device(1 << 18, 8, 0.28, 512, "shared")], "what the shadow devices imitate"
-    nonsense: list[object] = [7, {"gc_mode": [], "spare": -1.0, "erase_unit_blocks": 1 << 40}]
+    assert seen == [Device(1 << 18, 8, 0.28, 512, "shared", "cost-benefit")], (
+        "what the shadow devices imitate"
+    )
+    nonsense: list[object] = [
+        7,
+        {"gc_mode": [], "spare": -1.0, "erase_unit_blocks": 1 << 40, "victim": []},
+    ]
     for said in nonsense:
         assert Collection.parse(said) == Collection()
 

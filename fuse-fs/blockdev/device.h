@@ -56,7 +56,9 @@ struct DeviceInfo {
   // The blocks into which garbage collection copies: "same" as new writes of the pStream, each
   // pStream's "own", or "shared" by all pStreams. Empty: unknown.
   std::string gc_mode = "";
-  double spare = 0;  // physical ÷ capacity − 1; 0: unknown
+  double spare = 0;         // physical ÷ capacity − 1; 0: unknown
+  std::string victim = "";  // the policy of garbage collection: "greedy" or "cost-benefit"; empty:
+                            // unknown
   // A trim frees whole units only. A unit begins at each block whose number leaves the remainder
   // trim_offset_blocks when divided by trim_unit_blocks.
   uint64_t trim_unit_blocks = 1, trim_offset_blocks = 0;

@@ -43,6 +43,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            "memory",
            std::string(name_of(geometry.gc_mode)),
            static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1,
+           std::string(name_of(geometry.victim)),
            geometry.map_unit_pages};
 }
 

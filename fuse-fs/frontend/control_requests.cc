@@ -64,8 +64,12 @@ ControlAnswer savings(Meters& meters, const ControlPeer& peer, const json& reque
 
 // Returns what the device reports about its garbage collection; null where it reports nothing.
 json collection(const blockdev::DeviceInfo& device) {
-  json out = {{"gc_mode", nullptr}, {"spare", nullptr}, {"erase_unit_blocks", nullptr}};
+  json out = {{"gc_mode", nullptr},
+              {"victim", nullptr},
+              {"spare", nullptr},
+              {"erase_unit_blocks", nullptr}};
   if (!device.gc_mode.empty()) out["gc_mode"] = device.gc_mode;
+  if (!device.victim.empty()) out["victim"] = device.victim;
   if (device.spare > 0) out["spare"] = device.spare;
   if (device.erase_unit_blocks > 1) out["erase_unit_blocks"] = device.erase_unit_blocks;
   return out;

@@ -15,10 +15,10 @@
 #include "lab/placement/autostream.h"
 #include "lab/placement/dac.h"
 #include "lab/placement/emmc.h"
+#include "lab/placement/full_history_logistic.h"
 #include "lab/placement/host_only.h"
 #include "lab/placement/lifetime_table.h"
 #include "lab/placement/loaded.h"
-#include "lab/placement/logistic.h"
 #include "lab/placement/nosep.h"
 #include "lab/placement/oracle.h"
 #include "lab/placement/policy.h"
@@ -68,8 +68,9 @@ Policy make_sepbit(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
 Policy make_warcip(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   return std::make_unique<Warcip>(streams, facts.footprint_pages, options.pages_per_block);
 }
-Policy make_logistic(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
-  return std::make_unique<LogisticModel>(streams, facts);
+Policy make_full_history_logistic(uint16_t streams, const PolicyOptions&,
+                                  const WorkloadFacts& facts) {
+  return std::make_unique<FullHistoryLogistic>(streams, facts);
 }
 Policy make_emmc(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
   return std::make_unique<Emmc>(facts.footprint_pages);
@@ -98,7 +99,7 @@ constexpr std::array kKinds = {
     Kind{"autostream-mq", 5, Side::kEither, kSame, false, by_streams<AutoStreamMq>},
     Kind{"warcip", 5, Side::kEither, kSame, false, make_warcip},
     Kind{"lifetime-table", 8, Side::kEither, kSame, false, by_page<LifetimeTable>},
-    Kind{"logistic", 8, Side::kEither, kSame, false, make_logistic},
+    Kind{"logistic-full-history", 8, Side::kEither, kSame, false, make_full_history_logistic},
     Kind{"tags", 8, Side::kHost, ssd::GcMode::kOwnFrontier, false, by_streams<Tags>},
     Kind{"tags-aged", 8, Side::kDevice, kSame, false, by_page<AgedTags>},
     Kind{"legacy", 2, Side::kDevice, kSame, false, plain<SepGc>},

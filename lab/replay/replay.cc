@@ -196,8 +196,12 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
             prefill + static_cast<uint64_t>(options.warmup * own));
   if (const Result<void> done = pass.run(options); !done.ok()) {
     if (done.error().code != ENOSPC) return done.error();
-    return Error{ENOSPC, fmt::format("{} live pages on {} physical ones", live.live_pages,
-                                     geometry.physical_pages())};
+    return Error{ENOSPC,
+                 fmt::format("{}: {} live pages on {} blocks of {} pages, of which up to {} are "
+                             "open, leave no room for garbage collection; use fewer streams, "
+                             "smaller blocks, more spare, or another --gc",
+                             options.placement, live.live_pages, geometry.blocks,
+                             geometry.pages_per_block, geometry.streams)};
   }
   SFS_TRY(policy.status());
   ReplayResult result;

@@ -56,6 +56,13 @@ class CreateCommand final : public Command {
                            "(initially-isolated), one open block for all.")
               ->transform(CLI::CheckedTransformer(gc_modes()))
               ->option_text("MODE [own]");
+    victim_ = app_->add_option("--victim", victim_name_,
+                               "Choose the block to collect: greedy, the one with the fewest valid "
+                               "pages; cost-benefit, one that is older and not much fuller "
+                               "(default: the preset's, greedy; without a preset cost-benefit for "
+                               "several streams with --gc own, else greedy).")
+                  ->check(CLI::IsMember({"greedy", "cost-benefit"}))
+                  ->option_text("POLICY");
     plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
                           "Give the SSD power-loss protection, which makes a flush free (default: "
                           "the preset's; yes).");
@@ -99,6 +106,12 @@ class CreateCommand final : public Command {
     if (!pages_->empty()) request.pages_per_block = given_.pages_per_block;
     if (!unit_->empty()) request.map_unit_bytes = given_.map_unit_bytes;
     if (!gc_->empty()) request.gc_mode = given_.gc_mode;
+    if (!victim_->empty()) {
+      SFS_ASSIGN(request.victim, ssd::victim_of(victim_name_));
+    } else if (preset_.empty() && request.streams > 1 &&
+               request.gc_mode == ssd::GcMode::kOwnFrontier) {
+      request.victim = ssd::VictimKind::kCostBenefit;  // measured: docs/EXPERIMENTS.md
+    }
     if (!plp_->empty()) request.plp = given_.plp;
     request.bad_blocks = given_.bad_blocks;
     SFS_ASSIGN(request.failures.program_per_billion, per_billion(program_failures_));
@@ -113,10 +126,10 @@ class CreateCommand final : public Command {
     return static_cast<uint32_t>(rate * 1e9);
   }
 
-  std::string path_, preset_, scale_;
+  std::string path_, preset_, scale_, victim_name_;
   ssd::GeometryRequest given_;
   CLI::Option *size_ = nullptr, *streams_ = nullptr, *spare_ = nullptr, *pages_ = nullptr;
-  CLI::Option *unit_ = nullptr, *gc_ = nullptr, *plp_ = nullptr;
+  CLI::Option *unit_ = nullptr, *gc_ = nullptr, *victim_ = nullptr, *plp_ = nullptr;
   double program_failures_ = 0, erase_failures_ = 0;
   bool force_ = false;
 };

@@ -75,6 +75,7 @@ class InfoCommand final : public Command {
     json["map_unit_bytes"] = geometry.map_unit_pages * ssd::kPageBytes;
     json["nand"] = nand_json(geometry.nand);
     json["gc_mode"] = name_of(geometry.gc_mode);
+    json["victim"] = name_of(geometry.victim);
     json["free_blocks"] = stats.free_blocks;
     json["urgency"] = name_of(stats.urgency);
     json["damaged_pages"] = stats.damaged_pages;
@@ -94,6 +95,8 @@ class InfoCommand final : public Command {
         geometry.nand.channels, geometry.nand.chips, geometry.nand.dies, geometry.nand.planes,
         geometry.nand.wordlines, name_of(geometry.nand.cell),
         human_bytes(geometry.map_unit_pages * ssd::kPageBytes));
+    fmt::print("  collects     {} victims, copies to {}\n", name_of(geometry.victim),
+               name_of(geometry.gc_mode));
     fmt::print("  live         {}, peak {}; effective spare {}\n", human_bytes(stats.live_bytes),
                human_bytes(stats.peak_live_bytes), ratio(stats.effective_spare()));
     fmt::print(

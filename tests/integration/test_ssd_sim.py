@@ -68,6 +68,25 @@ def test_an_impossible_ssd_is_an_error_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "victim"),
+    [
+        (("--size", "64M"), "cost-benefit"),
+        (("--size", "64M", "--victim", "greedy"), "greedy"),
+        (("--size", "64M", "--streams", "1"), "greedy"),
+        (("--size", "64M", "--gc", "same"), "greedy"),
+        (("--size", "64M", "--gc", "shared"), "greedy"),
+        (("--size", "64M", "--gc", "shared", "--victim", "cost-benefit"), "cost-benefit"),
+        (("--preset", "vstream-256g", "--scale", "1/256"), "greedy"),
+    ],
+)
+def test_victims_are_by_cost_benefit_where_streams_have_copies_of_their_own(
+    tmp_path: Path, options: tuple[str, ...], victim: str
+) -> None:
+    must(SSD_SIM, "create", tmp_path / "ssd", *options)
+    assert json.loads(must(SSD_SIM, "info", tmp_path / "ssd", "--json"))["victim"] == victim
+
+
 def test_what_is_not_an_image_is_refused(tmp_path: Path, image: Path) -> None:
     assert ssd_sim("info", tmp_path / "none").status == NO_DEVICE
     foreign = tmp_path / "foreign"

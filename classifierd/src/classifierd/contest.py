@@ -41,6 +41,7 @@ class Device:
     spare: float = 0.07  # physical ÷ live_pages - 1: all there is
     block_pages: int = 256
     gc_mode: str = "same"  # where copies go: to their pStream, an own block of it, one of all
+    victim: str = "greedy"  # the policy that chooses the block to collect
 
 
 def pstreams_of(classes: int, pstreams: int) -> Tags:
@@ -100,6 +101,7 @@ class Contest:
             device.block_pages,
             gc_mode=device.gc_mode,
             begins=_BEGINS,
+            victim=device.victim,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
         self.chunks = ChunkClusters(max(device.live_pages / 2, 4096.0), chunk_classes)

@@ -34,6 +34,7 @@ def socket_path(mountpoint: Path) -> Path:
 
 
 GC_MODES = ("same", "own", "shared")
+VICTIMS = ("greedy", "cost-benefit")
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,19 @@ class Collection:
     gc_mode: str = "same"  # where copies go: GC_MODES
     spare: float = 0.07  # physical ÷ capacity - 1
     block_pages: int = 256  # erased together
+    victim: str = "greedy"  # the policy that chooses the block to collect: VICTIMS
 
     @staticmethod
     def parse(said: object) -> Collection:
         """Take what attach says of the device; what makes no sense counts as not told."""
         told = said if isinstance(said, dict) else {}
         mode, spare, block = (told.get(key) for key in ("gc_mode", "spare", "erase_unit_blocks"))
-        usual = Collection()
+        usual, victim = Collection(), told.get("victim")
         return Collection(
             mode if mode in GC_MODES else usual.gc_mode,
             float(spare) if isinstance(spare, float) and 0 < spare <= 1 else usual.spare,
             block if isinstance(block, int) and 1 < block <= 1 << 20 else usual.block_pages,
+            victim if victim in VICTIMS else usual.victim,
         )
 
 

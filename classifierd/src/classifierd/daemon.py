@@ -73,7 +73,12 @@ class Session:
         used = client.used_blocks()
         how = attachment.collection
         device = Device(
-            max(capacity, 1), attachment.pstream_count, how.spare, how.block_pages, how.gc_mode
+            max(capacity, 1),
+            attachment.pstream_count,
+            how.spare,
+            how.block_pages,
+            how.gc_mode,
+            how.victim,
         )
         self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
         self._savings = Savings(max(capacity, 1), device, used, _now_ms())

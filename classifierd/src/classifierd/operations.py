@@ -219,6 +219,8 @@ def _say(machine: Machine, found: list[Prediction]) -> None:
         "  now: as recorded; streamfs: its data without streams; streams: as learned; oracle: all"
     )
     print("  deaths known. Years until the cells' rating is used up: now / streamfs / streams.")
+    print("  A drive can do better than these models if it collects by cost-benefit, not greedily,")
+    print("  and keeps its handles' copies apart (FDP: persistently isolated). Ask its vendor.")
 
 
 def advise(args: argparse.Namespace) -> int:

@@ -163,6 +163,7 @@ class Savings:
             device.gc_mode,
             self.one_in,
             self.parts,
+            device.victim,
         )
         self._shadow.fill(used_blocks)
         self.all = Period(now_ms)

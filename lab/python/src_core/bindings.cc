@@ -6,8 +6,10 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -107,6 +109,14 @@ void bind_learning(py::module_& m) {
 }
 
 void bind_simulator(py::module_& m) {
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const NoRoom& error) {
+      const py::object reason = py::make_tuple(ENOSPC, error.what());
+      PyErr_SetObject(PyExc_OSError, reason.ptr());
+    }
+  });
   m.def(
       "waf",
       [](const py::array& records, const std::string& placement, uint32_t streams,

@@ -1,12 +1,16 @@
 #include "lab/python/src_core/simulator.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/or_throw.h"
+#include "base/result.h"
 #include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "lab/placement/policy.h"
@@ -48,7 +52,9 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   options.policy.gc_mode = or_throw(ssd::gc_mode_of(settings.gc_mode));
   auto workload =
       or_throw(lab::Workload::survey(std::make_unique<RecordSource>(records, tags, releases)));
-  return or_throw(lab::replay(workload, options)).waf();
+  Result<lab::ReplayResult> replayed = lab::replay(workload, options);
+  if (!replayed.ok() && replayed.error().code == ENOSPC) throw NoRoom(replayed.error().context);
+  return or_throw(std::move(replayed)).waf();
 }
 
 }  // namespace streamfs::lab::python

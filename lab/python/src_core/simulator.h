@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 #include "base/wire/telemetry.h"
@@ -20,11 +21,15 @@ struct DeviceSettings {
       "same";  // where the device puts copies of what a host tagged (ssd/geometry.h)
 };
 
+struct NoRoom : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Returns the write amplification of `placement`, one of placement_names(). "tags" reads `tags`,
 // one pStream for each page written, and `releases`. `streams` 0 is the policy's own number.
 // `gc_mode` applies to "tags" and to host-only policies; the others choose where copies go.
 // Throws std::invalid_argument for an unknown name, too few tags, or a release of a number that is
-// no stream.
+// no stream; NoRoom for a device that is too small to collect its garbage.
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases = {});

@@ -66,6 +66,13 @@ def test_a_file_of_vstreams_is_refused_beside_a_generated_workload(
     assert "is generated and brings its own vStreams" in said
 
 
+def test_a_device_too_small_for_its_open_blocks_is_told_in_a_sentence(tmp_path: Path) -> None:
+    small = ["replay", "zipf", "--pages", "60000", "--live", "8192", "--policies", "nosep"]
+    said = error_of([*small, "--gc", "own"], tmp_path)
+    assert "8192 live pages on 47 blocks of 256 pages, of which up to 16 are open" in said
+    assert cli.main([*small, "--gc", "own", "--block-pages", "64"]) == 0
+
+
 @pytest.mark.parametrize("spare", ["nan", "inf", "0", "-1", "x"])
 def test_a_spare_that_cannot_be_is_refused(spare: str, tmp_path: Path) -> None:
     assert "--spare" in error_of([*SMALL, f"--spare={spare}"], tmp_path)

@@ -29,17 +29,20 @@ def whole_spare(live_pages: int, block_pages: int = 256) -> float:
     return 0.07 + _core.RESERVE_BLOCKS * block_pages / live_pages
 
 
-@pytest.mark.parametrize("gc_mode", ["same", "own", "shared"])
-def test_a_shadow_of_all_chunks_copies_what_the_device_would(gc_mode: str) -> None:
+@pytest.mark.parametrize(
+    ("gc_mode", "victim"),
+    [("same", "greedy"), ("own", "greedy"), ("shared", "greedy"), ("own", "cost-benefit")],
+)
+def test_a_shadow_of_all_chunks_copies_what_the_device_would(gc_mode: str, victim: str) -> None:
     records, tags = hot_and_cold(400_000, 1)
     workload = workload_of(records, [], 2)
     live = workload.live_pages
-    shadow = _core.Shadow(live, 3, 2, whole_spare(live), gc_mode=gc_mode)
+    shadow = _core.Shadow(live, 3, 2, whole_spare(live), gc_mode=gc_mode, victim=victim)
     shadow.feed(records, np.concatenate(tags))
     assert shadow.one_in == 1
     assert shadow.refused == 0
     shadowed = 1 + np.array(shadow.copied) / shadow.written
-    device = Device(warmup=0.0, gc_mode=gc_mode)
+    device = Device(warmup=0.0, gc_mode=gc_mode, victim=victim)
     real = [waf_of(workload, "tags", device, tag) for tag in tags]
     assert shadowed == pytest.approx(real, rel=0.005)
 

@@ -118,10 +118,12 @@ TEST_F(DeviceTest, AFileThatBecameLongerIsUsedToItsEndOnceMeasured) {
 TEST_F(DeviceTest, AnEmulatedSsdTellsHowItCollectsGarbage) {
   const auto device = open_kind("emulated");
   EXPECT_EQ(device->info().gc_mode, "own");
+  EXPECT_EQ(device->info().victim, "greedy");
   const auto stats = device->stats();
   EXPECT_NEAR(device->info().spare,
               static_cast<double>(stats->physical_bytes) / (kBlocks * kBlockSize) - 1, 1e-9);
   EXPECT_EQ(open_kind("file")->info().gc_mode, "");
+  EXPECT_EQ(open_kind("file")->info().victim, "");
   EXPECT_EQ(open_kind("file")->info().spare, 0);
 }
 

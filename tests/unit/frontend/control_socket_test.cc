@@ -119,6 +119,7 @@ TEST_F(ControlSocket, AttachHandsOverBothMemories) {
   EXPECT_EQ(answer.at("telemetry_bytes"), 64);
   EXPECT_EQ(answer.at("model_bytes"), 128);
   EXPECT_TRUE(answer.at("device").at("gc_mode").is_null()) << "a file does not tell";
+  EXPECT_TRUE(answer.at("device").at("victim").is_null());
   EXPECT_TRUE(answer.at("device").at("spare").is_null());
   ASSERT_EQ(client.fds.size(), 2U);
   char first = 0;

@@ -227,7 +227,9 @@ TEST(Replay, MistakesAreNamed) {
   EXPECT_NE(replay(w, options).error().context.find("greedy"), std::string::npos);
   options.victim = "greedy";
   options.physical_blocks = 8;
-  EXPECT_EQ(replay(w, options).error().code, ENOSPC);
+  const Error full = replay(w, options).error();
+  EXPECT_EQ(full.code, ENOSPC);
+  EXPECT_NE(full.context.find("on 8 blocks of 256 pages"), std::string::npos) << full.context;
   Workload none = Workload::from({}, 0);
   EXPECT_EQ(replay(none, options).error().code, EINVAL);
 }

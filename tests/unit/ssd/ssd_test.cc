@@ -16,11 +16,13 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "ssd/geometry.h"
@@ -49,9 +51,14 @@ INSTANTIATE_TEST_SUITE_P(Plp, SsdBothWays, ::testing::Bool(),
                          [](const auto& p) { return p.param ? "plp" : "volatile"; });
 
 TEST_P(SsdBothWays, ContentSurvivesGarbageCollectionAndRestart) {
-  for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared}) {
+  using enum VictimKind;
+  for (const auto& [mode, victim] : {std::pair{GcMode::kSameStream, kGreedy},
+                                     {GcMode::kOwnFrontier, kGreedy},
+                                     {GcMode::kOwnFrontier, kCostBenefit},
+                                     {GcMode::kShared, kGreedy}}) {
     GeometryRequest request = small_device(4, GetParam());
     request.gc_mode = mode;
+    request.victim = victim;
     create(request);
     std::vector<uint64_t> model(4096);
     churn(*open(), model, 1, 1500);
@@ -230,9 +237,32 @@ TEST_F(SsdTest, StreamsOfDifferentLifetimesAreSeparated) {
   EXPECT_GT(waf[1], 1.15);
 }
 
+TEST_F(SsdTest, AnImageKeepsItsVictimPolicyAndCostBenefitCopiesLessColdData) {
+  uint64_t copied[2];
+  for (const VictimKind victim : {VictimKind::kGreedy, VictimKind::kCostBenefit}) {
+    GeometryRequest request = small_device();
+    request.victim = victim;
+    create(request);
+    const auto ssd = open();
+    EXPECT_EQ(ssd->geometry().victim, victim);
+    std::mt19937_64 random(5);
+    for (uint64_t page = 0; page < 4096; ++page) put(*ssd, page, 1, 1);
+    // A tenth of the pages takes nine tenths of the writes; nothing tells them apart.
+    for (uint64_t i = 0; i < 40'000; ++i)
+      put(*ssd, random() % 10 < 9 ? random() % 410 : random() % 4096, 1, i + 2);
+    copied[static_cast<size_t>(victim)] = ssd->stats().gc_bytes;
+  }
+  EXPECT_LT(copied[1], copied[0] * 9 / 10);
+}
+
 TEST_F(SsdTest, AFullDeviceIsOverwrittenForever) {
-  for (const bool plp : {true, false}) {
-    create(small_device(4, plp));
+  for (const auto& [plp, victim] : {std::pair{true, VictimKind::kGreedy},
+                                    {false, VictimKind::kGreedy},
+                                    {true, VictimKind::kCostBenefit},
+                                    {false, VictimKind::kCostBenefit}}) {
+    GeometryRequest request = small_device(4, plp);
+    request.victim = victim;
+    create(request);
     const auto ssd = open();
     for (uint64_t round = 1; round < 6; ++round)
       for (uint64_t page = 0; page < 4096; page += 4)
@@ -268,6 +298,22 @@ TEST_F(SsdTest, ForeignDamagedAndTruncatedImagesAreRefused) {
   fputc(9, file);
   fclose(file);
   EXPECT_EQ(Ssd::open(path_, {}).error().code, EINVAL);
+}
+
+TEST_F(SsdTest, AnImageWithAnUnknownVictimPolicyIsRefused) {
+  create(small_device());
+  FILE* file = fopen(path_.c_str(), "r+");
+  ImageHeader header;
+  ASSERT_EQ(fread(&header, sizeof(header), 1, file), 1U);
+  header.victim = kVictimKinds;
+  header.checksum =
+      crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(ImageHeader, checksum)));
+  ASSERT_EQ(fseek(file, 0, SEEK_SET), 0);
+  ASSERT_EQ(fwrite(&header, sizeof(header), 1, file), 1U);
+  fclose(file);
+  const Error error = Ssd::open(path_, {}).error();
+  EXPECT_EQ(error.code, EINVAL);
+  EXPECT_NE(error.context.find("victims by a policy"), std::string::npos) << error.context;
 }
 
 TEST(Geometry, ImpossibleDevicesAreRefusedWithAReason) {

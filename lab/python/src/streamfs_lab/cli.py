@@ -27,6 +27,7 @@ from classifierd.command_line import (
     config_of,
 )
 from classifierd.contexts import VStream
+from classifierd.control import VICTIMS
 from classifierd.errors import sentence
 from classifierd.pictures import kind_of
 from classifierd.progress import Progress
@@ -83,8 +84,10 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         default=[],
         metavar="A,B",
         help=f"run these beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: "
-        f"all); by name only: scikit-learn's estimators, an oracle of mean lifetimes, and learned "
-        f"with copies placed anew: {', '.join(ON_DEMAND)}",
+        f"all); learned is what the daemon's contest places on a mount, and life-table, logistic "
+        f"and chunk-kmeans are its candidates alone; by name only: scikit-learn's estimators, the "
+        f"logistic model with a history of each page, an oracle of other writes' mean lifetimes, "
+        f"and learned with copies placed anew: {', '.join(ON_DEMAND)}",
     )
     play.add_argument(
         "--spare", type=_positive, default=0.07, help="set the effective spare (default 0.07)"
@@ -102,6 +105,13 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         default="same",
         help="put copies of tagged pages into: same, the block of their class; own, a copy block "
         "for each class; shared, one copy block (default same)",
+    )
+    play.add_argument(
+        "--victim",
+        choices=VICTIMS,
+        default=Device.victim,
+        help="choose the block to collect: greedy, the one with the fewest valid pages; "
+        f"cost-benefit, one that is older and not much fuller (default {Device.victim})",
     )
     play.add_argument(
         "--vstreams",
@@ -242,7 +252,9 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     raw = requests_forgotten(raw) if args.no_requests else raw
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, config_of(args).learner)
-    device = Device(spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc)
+    device = Device(
+        spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc, victim=args.victim
+    )
     if device.block_pages > max(Device.block_pages, workload.live_pages // _BLOCKS_MIN):
         log.error("--block-pages %d: less than %d blocks of the %d pages that live",
                   device.block_pages, _BLOCKS_MIN, workload.live_pages)  # fmt: skip
@@ -265,6 +277,7 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     }
     if args.json:
         more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
+        more["victim"] = args.victim
         more |= {"block_pages": args.block_pages, "served": outcome.served}
         print(json.dumps({"schema": JSON_SCHEMA, "policies": policies, **more}))
         return 0
@@ -272,11 +285,12 @@ def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
         f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
         f"effective spare {args.spare:.0%} in blocks of {explain.size(args.block_pages)}, "
-        f"greedy GC, copies: {args.gc}"
+        f"{args.victim} GC, copies: {args.gc}"
     )
+    width = max(map(len, policies))
     for name, figures in policies.items():
         closed = "–" if figures["gap_closed"] is None else f"{figures['gap_closed']:.2f}"
-        print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {closed}")
+        print(f"  {name:{width}} WAF {figures['waf']:.3f}  gap closed {closed}")
     epochs = ", ".join(f"{name} {count}" for name, count in outcome.served.items())
     print(f"  epochs that each candidate served: {epochs}")
     return 0

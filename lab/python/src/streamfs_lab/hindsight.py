@@ -1,9 +1,14 @@
-"""An oracle that knows mean lifetimes but no single death: the limit of predicting by averages.
+"""An oracle that knows how long other writes like this one live, and no death of the write itself.
 
-It knows how long writes of one kind live on average, future writes included. A kind is the page,
-its place in the request and the age of the overwritten data. The true oracle also knows the
-deviation of each write, which no prediction from place and shape can. The limit is not strict: a
-model may also see recent writes around a page.
+A prediction is a leave-one-out mean: the mean log2 lifetime of the other writes of the same kind,
+future ones included. A kind is the page, its place in the request, the age of the overwritten data
+and the vStream. A write that is alone in its kind has the mean of the page's other writes. A page
+that is written once has no prediction and is placed with the data that lives longest, as data of
+unknown lifetime is on a mount.
+
+This is an estimate of what averages can tell, not a bound. A model may also see recent writes
+around a page. The mean of few writes errs away from the write itself: where a kind has a short and
+a long life, each gets the other.
 """
 
 from __future__ import annotations
@@ -21,8 +26,8 @@ _EDGES = ((-9, -7, -5, -3, -2, -1), (-5, -4, -3, -2, -1, 0, 1))
 _LIVES_ON = 4  # pages that outlive the trace live at least so many times the live pages
 
 
-def mean_lifetimes(workload: Workload) -> Floats:
-    """log2 of the lifetime in pages that writes like this one have in the mean, f64[pages]."""
+def others_lifetimes(workload: Workload) -> Floats:
+    """Leave-one-out mean of the log2 lifetime in pages, f64[pages]; inf where no mean exists."""
     records = workload.records
     writes = records[records["kind"] != KIND_TRIM]
     row, place = pages_one_by_one(writes["pages"].astype(np.int64))
@@ -30,10 +35,18 @@ def mean_lifetimes(workload: Workload) -> Floats:
     offset = writes["request_offset"][row].astype(np.int64) + place
     to_end = np.minimum(writes["request_pages"][row].astype(np.int64) - 1 - offset, 3)
     kind = ((page * 2 + np.minimum(offset, 1)) * 4 + to_end) * 8 + writes["age"][row]
-    _, kind = np.unique((kind << 16) + writes["vstream"][row], return_inverse=True)
+    kind = (kind << 16) + writes["vstream"][row]
     log2_life = np.log2(_lifetimes(workload))
-    sums = np.bincount(kind, weights=log2_life)
-    mean: Floats = (sums / np.bincount(kind))[kind]
+    of_kind = _mean_of_others(kind, log2_life)
+    return np.where(np.isfinite(of_kind), of_kind, _mean_of_others(page, log2_life))
+
+
+def _mean_of_others(group: npt.NDArray[np.int64], values: Floats) -> Floats:
+    """The mean of the other values of each value's group, inf where the group has no other."""
+    _, group = np.unique(group, return_inverse=True)
+    others = np.bincount(group)[group] - 1
+    sums = np.bincount(group, weights=values)[group] - values
+    mean: Floats = np.divide(sums, others, out=np.full(len(values), np.inf), where=others > 0)
     return mean
 
 
@@ -45,12 +58,13 @@ def _lifetimes(workload: Workload) -> Floats:
     return np.where(lifetimes > left, lives_on, np.maximum(lifetimes, 1.0))
 
 
-def mean_tags(workload: Workload) -> list[Tags]:
+def others_tags(workload: Workload) -> list[Tags]:
     """The pStream of each page written, u8[pages]: by volume's shares, and by _EDGES."""
-    mean = mean_lifetimes(workload)
-    if len(mean) == 0:
-        return [np.zeros(0, np.uint8)]
-    shares = np.quantile(mean, np.arange(1, workload.pstreams) / workload.pstreams)
+    mean = others_lifetimes(workload)
+    known = mean[np.isfinite(mean)]
+    if len(known) == 0:
+        return [np.full(len(mean), workload.pstreams - 1, np.uint8)]
+    shares = np.quantile(known, np.arange(1, workload.pstreams) / workload.pstreams)
     fixed = [np.log2(workload.live_pages) + np.array(edges) for edges in _EDGES]
     return [_classes(mean, edges[: workload.pstreams - 1]) for edges in (shares, *fixed)]
 

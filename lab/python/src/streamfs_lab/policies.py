@@ -22,6 +22,8 @@ Releases = npt.NDArray[np.uint64]  # [n, 2]: from this page write on, this pStre
 
 # The simulator's policies. The ones that learn from copies run inside the device.
 IN_DEVICE = ("sepgc", "sepbit", "dac")
+# The logistic model with a history of each page, which no mount keeps.
+FULL_HISTORY = "logistic-full-history"
 HOST_ONLY = ("autostream-sfr", "autostream-mq", "warcip")
 # Policies that tag: candidates of the contest by themselves.
 TAGGED = ("life-table", "logistic", "chunk-kmeans")
@@ -72,25 +74,43 @@ class Learned:
     served: dict[str, int]  # epochs
 
 
+def contest_of(
+    workload: Workload,
+    spare: float = 0.07,
+    block_pages: int = 256,
+    gc_mode: str = "same",
+    victim: str = "greedy",
+) -> Contest:
+    """Return the contest that the daemon would run over these writes, before the first of them.
+
+    It has the daemon's candidates. The live pages and every vStream, which the daemon must measure
+    or guess, are given. As on a mount, the life table serves first if the workload has several
+    vStreams. If it has one, the table knows too little at first, and "nosep" serves. The
+    simulator's reserve comes on top of `spare`, so the contest gets the sum of both.
+    """
+    live = max(workload.live_pages, 1)
+    whole = spare + _core.RESERVE_BLOCKS * block_pages / live
+    device = Device(live, workload.pstreams, whole, block_pages, gc_mode, victim)
+    begins = "life-table" if len(workload.vstreams) > 1 else "nosep"
+    contest = Contest(workload.end, device, workload.epoch_settings, serving=begins)
+    contest.know(workload.vstreams)
+    return contest
+
+
 def learned(
     workload: Workload,
     spare: float = 0.07,
     block_pages: int = 256,
     gc_mode: str = "same",
     progress: Progress | None = None,
+    victim: str = "greedy",
 ) -> Learned:
-    """streamfs's own placement: candidates in competition (contest.py).
+    """streamfs's own placement: the contest, as contest_of() sets it up.
 
-    As on a mount, the life table serves first if the workload has several vStreams. If it has one,
-    the table knows too little at first, and "nosep" serves. The simulator's reserve comes on top of
-    `spare`, so the contest gets the sum of both.
+    A mount that adopts at each epoch's end what the daemon publishes places every page alike.
+    docs/design/placement.md says how a mount differs.
     """
-    live = max(workload.live_pages, 1)
-    whole = spare + _core.RESERVE_BLOCKS * block_pages / live
-    device = Device(live, workload.pstreams, whole, block_pages, gc_mode)
-    begins = "life-table" if len(workload.vstreams) > 1 else "nosep"
-    contest = Contest(workload.end, device, workload.epoch_settings, serving=begins)
-    contest.know(workload.vstreams)
+    contest = contest_of(workload, spare, block_pages, gc_mode, victim)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
     releases: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
     served, pages = dict.fromkeys(CANDIDATES, 0), 0

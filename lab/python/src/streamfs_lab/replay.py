@@ -1,8 +1,8 @@
 """Replays a trace under every placement, strictly causally, and measures the WAF of each.
 
-The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims. Tags are the
-host's, except for policies that learn from copies. Every figure is at the stated effective spare
-(spare ÷ peak live pages) and GC mode.
+The device is the simulator's page-mapped FTL (ssd-sim's). Tags are the host's, except for policies
+that learn from copies. Every figure is at the stated effective spare (spare ÷ peak live pages), GC
+mode and victim policy.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from classifierd.progress import Progress
 from classifierd.records import KIND_TRIM, Records, pages_one_by_one
 from classifierd.traces import telemetry
 from streamfs_lab import _lab
-from streamfs_lab.hindsight import mean_tags
+from streamfs_lab.hindsight import others_tags
 from streamfs_lab.policies import (
+    FULL_HISTORY,
     HOST_ONLY,
     IN_DEVICE,
     TAGGED,
@@ -33,11 +34,11 @@ from streamfs_lab.rivals import RIVALS, rival
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
-# Policies that run only if named. RIVALS are slow: each is fitted anew every epoch. MEAN knows
-# future lifetimes, but only their means (hindsight.py). REVIEWED is "learned" in a device that
-# chooses the stream of each copy anew.
-MEAN, REVIEWED = "oracle-mean", "learned-in-device"
-ON_DEMAND = (*RIVALS, MEAN, REVIEWED)
+# Policies that run only if named. RIVALS are slow: each is fitted anew every epoch. OTHERS knows
+# the lifetimes of all writes but the one that it places (hindsight.py). REVIEWED is "learned" in a
+# device that chooses the stream of each copy anew.
+OTHERS, REVIEWED = "oracle-leave-one-out", "learned-in-device"
+ON_DEMAND = (*RIVALS, FULL_HISTORY, OTHERS, REVIEWED)
 _ALWAYS = ("nosep", "learned", *ORACLES)
 
 
@@ -151,20 +152,22 @@ def compare(
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
     wanted += [name for name in ON_DEMAND if name in policies]
     progress.step("learning")
-    ours = learned(workload, device.spare, device.block_pages, device.gc_mode, progress)
+    ours = learned(
+        workload, device.spare, device.block_pages, device.gc_mode, progress, device.victim
+    )
     tags = ours.tags
     for name in [each for each in wanted if each in RIVALS]:
         progress.step(f"fitting {name}")
         tags[name] = rival(name)(workload)
     figures = {}
     for name in wanted:
-        if name not in (MEAN, REVIEWED):
+        if name not in (OTHERS, REVIEWED):
             progress.step(f"simulating {name}")
             figures[name] = waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
-    if MEAN in wanted:
-        progress.step(f"simulating {MEAN}")
-        ways = mean_tags(workload)
-        figures[MEAN] = min(waf_of(workload, MEAN, device, way) for way in ways)
+    if OTHERS in wanted:
+        progress.step(f"simulating {OTHERS}")
+        ways = others_tags(workload)
+        figures[OTHERS] = min(waf_of(workload, OTHERS, device, way) for way in ways)
     if REVIEWED in wanted:
         progress.step(f"simulating {REVIEWED}")
         own = tags["learned"], ours.releases["learned"]

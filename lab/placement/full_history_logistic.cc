@@ -1,16 +1,17 @@
-#include "lab/placement/logistic.h"
+#include "lab/placement/full_history_logistic.h"
 
 #include <cstdint>
 #include <utility>
 
 #include "lab/placement/policy.h"
 #include "learning/lifetime_model.h"
+#include "learning/request.h"
 #include "ssd/ftl/router.h"
 #include "ssd/geometry.h"
 
 namespace streamfs::lab {
 
-ssd::FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
+ssd::FrontierId FullHistoryLogistic::for_write(const PageWrite& write, uint64_t) {
   end_trim();
   address_[write.page] = write.address;
   const learning::Request request{.page = write.address,
@@ -25,13 +26,13 @@ ssd::FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
   return found;
 }
 
-void LogisticModel::trimmed(ssd::Lpn page, uint64_t) {
+void FullHistoryLogistic::trimmed(ssd::Lpn page, uint64_t) {
   const uint32_t address = address_[page];
   if (trim_pages_ > 0 && address != trim_first_ + trim_pages_) end_trim();
   if (trim_pages_++ == 0) trim_first_ = address;
 }
 
-void LogisticModel::end_trim() {
+void FullHistoryLogistic::end_trim() {
   if (trim_pages_ > 0) model_.trim(trim_first_, std::exchange(trim_pages_, 0));
 }
 

@@ -1,5 +1,5 @@
-// The online hashed logistic model of learning/, as a host or a device would run it. Copies stay in
-// their class.
+// The online hashed logistic model with each page's history (learning/lifetime_model.h). A mount
+// keeps no such history: its logistic model is learning/path_model.h. Copies stay in their class.
 // This project's own. Memory: learning/lifetime_model.h, and 4 bytes a page.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace streamfs::lab {
 
-class LogisticModel final : public PlacementPolicy {
+class FullHistoryLogistic final : public PlacementPolicy {
  public:
-  LogisticModel(uint16_t streams, const WorkloadFacts& facts)
+  FullHistoryLogistic(uint16_t streams, const WorkloadFacts& facts)
       : model_(uint64_t{1} << 32, facts.peak_live_pages),
         classes_(streams, model_.landmarks()),
         address_(facts.footprint_pages) {}
