@@ -41,9 +41,10 @@
 //               most, the class that most of them have (base/wire/model_table.h)
 //   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid",
 //               "device": {"gc_mode" ("same", "own", "shared"), "victim" ("greedy",
-//               "cost-benefit"), "spare" (physical ÷ capacity − 1), "erase_unit_blocks"}} with two file descriptors (SCM_RIGHTS): the telemetry ring
-//               and the model table. Each field of "device" is null if the device does not tell.
-//               Errors: EBUSY until the daemon that attached first hangs up.
+//               "cost-benefit"), "spare" (physical ÷ capacity − 1), "erase_unit_blocks"}} with two
+//               file descriptors (SCM_RIGHTS): the telemetry ring and the placement model. Each
+//               field of "device" is null if the device does not tell. Errors: EBUSY until the
+//               daemon that attached first hangs up.
 //   sync      → waits for an epoch that covers everything written before the request
 //   record    {"path": FILE (absolute)} or {"stop": true} → starts or stops the trace recorder
 //   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before": SIZES,

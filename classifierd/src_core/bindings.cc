@@ -306,7 +306,7 @@ void bind_seams(py::module_& m) {
       });
 }
 
-void bind_learning(py::module_& m) {
+void bind_life_tables(py::module_& m) {
   py::class_<LifeTable>(m, "LifeTable")
       .def(py::init<uint64_t, uint32_t, double, size_t>(), py::arg("capacity_blocks"),
            py::arg("epoch_pages") = 65536, py::arg("decay") = 0.7,
@@ -338,6 +338,9 @@ void bind_learning(py::module_& m) {
            py::arg("kappa") = 512.0, py::arg("deadband_log2") = 0.0, py::arg("prior_log2") = 16.0)
       .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
       .def("predict", &predict, py::arg("vstreams"));
+}
+
+void bind_predictor(py::module_& m) {
   py::class_<Predictor>(m, "Predictor")
       .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>>(), py::arg("device_pages"),
            py::arg("live_pages"), py::arg("classes"))
@@ -374,6 +377,9 @@ void bind_learning(py::module_& m) {
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)
       .def("edges", &Predictor::edges, py::arg("cut"));
+}
+
+void bind_chunks(py::module_& m) {
   m.attr("CHUNK_FEATURES") = py::tuple(py::cast(kChunkFeatures));
   py::class_<ChunkCounter>(m, "ChunkCounter")
       .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
@@ -458,6 +464,8 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "What classifierd does for every record: rings, life table, tables of placements.";
   streamfs::classifier::bind_wire(m);
   streamfs::classifier::bind_seams(m);
-  streamfs::classifier::bind_learning(m);
+  streamfs::classifier::bind_life_tables(m);
+  bind_predictor(m);
+  bind_chunks(m);
   streamfs::classifier::bind_replay(m);
 }
