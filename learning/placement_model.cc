@@ -84,13 +84,6 @@ Result<void> PlacementModel::deserialize(const ModelBuffer& published, uint32_t 
   return {};
 }
 
-void PlacementModel::begin_mount(const std::bitset<wire::kModelVStreams>& same) {
-  buffer_->clock_pages = 0;
-  for (size_t vstream = 0; vstream < same.size(); ++vstream) {
-    if (!same.test(vstream)) buffer_->row_of[vstream] = 0;
-  }
-}
-
 PStreamId PlacementModel::place(const Request& request, uint32_t index, Cursor& cursor) const {
   Request known = request;
   known.chunks = {buffer_->chunks};

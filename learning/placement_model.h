@@ -40,9 +40,9 @@ class PlacementModel {
   // their range. Requires: no other thread uses the model.
   Result<void> deserialize(const wire::ModelBuffer& published, uint32_t pstream_count);
 
-  // Makes this the model of a mount that begins: it has learned up to clock 0, and vStreams outside
-  // `same` have the row of vStreams that have none of their own. Requires: deserialize() succeeded.
-  void begin_mount(const std::bitset<wire::kModelVStreams>& same);
+  // Makes this the model of a mount that begins: it has learned up to clock 0. Requires:
+  // deserialize() succeeded.
+  void begin_mount() { buffer_->clock_pages = 0; }
 
   // Returns the pStream of the page at `index` of a request. Does not read the request's `expected`
   // and `chunks`: it uses the model's own.

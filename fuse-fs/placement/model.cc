@@ -71,12 +71,11 @@ Result<void> Model::take(learning::PlacementModel& model, uint64_t generation) c
   return {};
 }
 
-Result<std::string> Model::adopt_stored(const wire::ModelBuffer& stored,
-                                        const std::bitset<wire::kModelVStreams>& same) {
+Result<std::string> Model::adopt_stored(const wire::ModelBuffer& stored) {
   Result<void> taken;
   model_.replace([&](learning::PlacementModel& idle) {
     taken = idle.deserialize(stored, pstream_count_);
-    if (taken.ok()) idle.begin_mount(same);
+    if (taken.ok()) idle.begin_mount();
     return taken.ok();
   });
   SFS_TRY(taken);

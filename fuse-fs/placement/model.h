@@ -28,10 +28,9 @@ class Model {
                                              const std::array<uint8_t, 16>& uuid);
   // Returns the model in use, which does not change while the reader lives; false: none is adopted.
   ReadMostly<learning::PlacementModel>::Reader read() const { return model_.read(); }
-  // Adopts a model that was stored during an earlier mount; vStreams in `same` are those that it
-  // knew. Returns a sentence for the log. Errors: those of PlacementModel::deserialize().
-  Result<std::string> adopt_stored(const wire::ModelBuffer& stored,
-                                   const std::bitset<wire::kModelVStreams>& same);
+  // Adopts a model that was stored during an earlier mount. Returns a sentence for the log. Errors:
+  // those of PlacementModel::deserialize().
+  Result<std::string> adopt_stored(const wire::ModelBuffer& stored);
   // Adopts or refuses a newly published model. Returns a sentence for the log in either case.
   // Returns nothing if none was published since the last call, or if the model failed its checks
   // and the daemon has published another one meanwhile: the next call looks at that one. Waits for

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bitset>
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
@@ -22,7 +21,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
-#include "base/wire/stored_model.h"
 #include "base/wire/telemetry.h"
 #include "fuse-fs/placement/confidence.h"
 #include "fuse-fs/placement/expected.h"
@@ -322,15 +320,6 @@ void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
                       {}});
 }
 
-std::bitset<wire::kModelVStreams> PlacementImpl::same_uses(const wire::StoredModel& stored) const {
-  std::bitset<wire::kModelVStreams> same;
-  same.set(kDefaultVStream.value);
-  for (const VStreamId v : table_.used()) {
-    if (stored.uses[v.value] == table_.generation_of(v) + 1) same.set(v.value);
-  }
-  return same;
-}
-
 Result<std::string> PlacementImpl::adopt_stored(const std::string& path) {
   const std::string file = stored_model_path(path, options_.uuid);
   const auto named = [&](const Error& error) {
@@ -339,11 +328,12 @@ Result<std::string> PlacementImpl::adopt_stored(const std::string& path) {
   const MutexLock lock(tick_mutex_);
   const auto stored = read_stored_model(file, options_.uuid);
   if (!stored) return named(stored.error());
-  const auto same = same_uses(**stored);
-  const auto adopted = model_->adopt_stored((*stored)->model, same);
+  const auto adopted = model_->adopt_stored((*stored)->model);
   if (!adopted) return named(adopted.error());
+  // The vStreams that META had were born at clock 0, up to which the model has learned.
   for (const VStreamId v : table_.used()) {
-    if (!same.test(v.value)) table_.set_born_clock(v, 1);  // the model has learned up to clock 0
+    const bool same = (*stored)->uses[v.value] == table_.generation_of(v) + 1;
+    if (!same) table_.set_born_clock(v, lifetimes_.now());
   }
   return *adopted + " from " + file;
 }

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <bitset>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/wire/model_table.h"
-#include "base/wire/stored_model.h"
 #include "fuse-fs/placement/lifetime.h"
 #include "fuse-fs/placement/model.h"
 #include "fuse-fs/placement/name_rules.h"
@@ -74,8 +71,6 @@ class PlacementImpl final : public Placement {
   // Moves a vStream off the default pStream to that of the vStream with the nearest lifetime.
   void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);  // of all vStreams but this one
-  // Returns the vStreams whose number means the same as in the model.
-  std::bitset<wire::kModelVStreams> same_uses(const wire::StoredModel& stored) const;
   // Returns the vStream under which the model has seen the writes of `shown`: `shown` itself if it
   // is older than the model, else its parent (the vStream that it was split from) if the parent is
   // older, else nothing.

@@ -134,12 +134,6 @@ void run_model(const Input& input) {
   for (const char c : adopted.kind()) SFS_ASSERT(c > ' ' && c < 127);
   SFS_ASSERT(std::ranges::max(adopted.chunks()) < wire::kChunkClasses);
   place_all(adopted, pstreams, input);
-  std::bitset<wire::kModelVStreams> same;
-  for (const Operation& operation : input.operations) same.set(request_of(operation).vstream);
-  if (!input.operations.empty()) same.reset(request_of(input.operations[0]).vstream);
-  adopted.begin_mount(same);
-  SFS_ASSERT(adopted.clock_pages() == 0);
-  place_all(adopted, pstreams, input);
 }
 
 }  // namespace streamfs::fuzz

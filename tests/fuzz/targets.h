@@ -25,8 +25,8 @@ void run_journal(const Input& input);
 // A damaged metadata log on DATA: META rebuilt from it, checked, mounted.
 void run_log(const Input& input);
 // A damaged placement model (learning/placement_model.h): read; if it is adopted, it places pages
-// on pStreams that are there, also as the model of a mount that begins. Flag 1: a logistic model
-// serves; flag 2: the device has more pStreams than the model.
+// on pStreams that are there. Flag 1: a logistic model serves; flag 2: the device has more pStreams
+// than the model.
 void run_model(const Input& input);
 
 }  // namespace streamfs::fuzz
