@@ -465,7 +465,7 @@ PYBIND11_MODULE(_core, m) {
   streamfs::classifier::bind_wire(m);
   streamfs::classifier::bind_seams(m);
   streamfs::classifier::bind_life_tables(m);
-  bind_predictor(m);
-  bind_chunks(m);
+  streamfs::classifier::bind_predictor(m);
+  streamfs::classifier::bind_chunks(m);
   streamfs::classifier::bind_replay(m);
 }
