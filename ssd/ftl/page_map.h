@@ -74,9 +74,10 @@ class PageMap {
   // After an error the buffered pages are readable but not durable.
   int flush();
 
-  // A step of background work: moves up to `most` pages of the next victim, if that holds at most
-  // `valid_limit` valid pages, and erases it when none is left. Returns false if there is nothing
-  // to do or no room, or after an error.
+  // A step of background work: moves up to `most` pages of the policy's victim, or of the emptiest
+  // block if that victim has more than `valid_limit` valid pages, and erases it when none is left.
+  // Leaves a block with more valid pages alone. Returns false if there is nothing to do or no room,
+  // or after an error.
   bool collect_some(uint32_t valid_limit, uint32_t most);
   // A step of wear levelling: moves up to `most` pages off the least erased closed block if the
   // most erased block has more than `spread` erases more. Returns as collect_some().
@@ -146,6 +147,7 @@ class PageMap {
   int collect_to_low_water();
   int collect();
   int collect(BlockIndex victim, uint32_t most);
+  BlockIndex emptiest_closed() const;  // kNoBlock: no block is closed
   int move_survivors(BlockIndex victim, uint32_t most);
   bool any_to_gain() const;
   void gather_valid(BlockIndex block);

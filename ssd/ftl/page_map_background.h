@@ -5,11 +5,24 @@
 
 namespace streamfs::ssd {
 
+// Idle work is limited by the pages that it copies, and a policy may choose a fuller block than the
+// emptiest one, for its age.
+template <typename M, typename V, typename R>
+BlockIndex PageMap<M, V, R>::emptiest_closed() const {
+  BlockIndex found = kNoBlock;
+  for (BlockIndex i = 0; i < blocks_.size(); ++i) {
+    if (blocks_[i].state != State::kClosed) continue;
+    if (found == kNoBlock || blocks_[i].valid < blocks_[found].valid) found = i;
+  }
+  return found;
+}
+
 // Leaves the last free block to the host's own collections.
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::collect_some(uint32_t valid_limit, uint32_t most) {
   if (free_.size() <= 1 || empty_failed() != 0) return false;
-  const BlockIndex victim = victim_.choose(clock_);
+  BlockIndex victim = victim_.choose(clock_);
+  if (victim != kNoBlock && blocks_[victim].valid > valid_limit) victim = emptiest_closed();
   if (victim == kNoBlock || blocks_[victim].valid > valid_limit ||
       blocks_[victim].valid == geometry_.pages_per_block)
     return false;

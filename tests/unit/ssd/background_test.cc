@@ -101,6 +101,30 @@ TEST_F(Background, OnTheVirtualClockItEndsWithTheIdleTime) {
   EXPECT_LT(copied[0], copied[1]);
 }
 
+// Cost-benefit prefers an old block to an emptier young one.
+TEST_F(Background, AnEmptyEnoughBlockIsCollectedWhateverThePolicyPrefers) {
+  GeometryRequest request = small_device(1);
+  request.spare = 0.5;
+  request.victim = VictimKind::kCostBenefit;
+  create(request);
+  const auto ssd = open();
+  constexpr uint64_t kBlock = 32, kYoung = kPages / 2, kYoungEnd = kYoung + 32 * kBlock;
+  for (uint64_t page = 0; page < kPages; page += kBlock) put(*ssd, page, kBlock, 1);
+  for (uint64_t page = 0; page < kYoung; page += kBlock) put(*ssd, page, 1, 2);
+  for (uint64_t page = kYoung; page < kYoungEnd; page += kBlock) put(*ssd, page, kBlock, 2);
+  for (uint64_t page = kYoungEnd - 2 * kBlock; page < kYoungEnd; page += kBlock)
+    put(*ssd, page, 4, 3);
+  // One more free block is wanted each time, until no block without a live page is left.
+  const auto idle = [&](double valid_limit) {
+    const auto more = static_cast<uint32_t>(ssd->stats().free_blocks) + 1;
+    return ssd->run_idle({.free_blocks = more, .valid_limit = valid_limit});
+  };
+  while (idle(0.01).erases > 0) {
+  }
+  EXPECT_EQ(idle(0.01).gc_pages, 0U);
+  EXPECT_GT(idle(0.9).gc_pages, 0U);
+}
+
 TEST_F(Background, BlocksMostlyValidAreLeftAlone) {
   const auto ssd = used();
   const IdleReport report = ssd->run_idle({.free_blocks = 40, .valid_limit = 0.01});
