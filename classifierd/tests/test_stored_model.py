@@ -13,6 +13,7 @@ from classifierd.adoption import Offer, settled
 from classifierd.contexts import VStream, parse_streams, uses_of
 from classifierd.control import ControlClient
 from classifierd.daemon import Session
+from classifierd.knowledge import Knowledge
 from classifierd.records import from_bytes
 from fake_filesystem import UUID, FakeFilesystem
 from writes import logs_and_files
@@ -64,6 +65,29 @@ def test_the_published_model_is_stored_with_the_state(
     assert [(v, uses[v] - 1) for v in np.flatnonzero(uses)] == sorted(known)
     at = 64 + filesystem.model.active % 2 * size
     assert stored[HEADER + USES_BYTES :] == filesystem.model.map[at : at + size]
+
+
+def test_what_a_crowded_device_gets_is_not_stored(
+    filesystem: FakeFilesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_logs(filesystem)
+    path = state.model_path_of(tmp_path, UUID)
+    with ControlClient(filesystem.path) as client:
+        session = session_of(client, tmp_path)
+        session.poll()
+        session.end_epoch()
+        session.save()
+        before = path.read_bytes()
+        monkeypatch.setattr(Knowledge, "fill", lambda knowledge, _: crowd(knowledge))
+        session.end_epoch()
+        session.save()
+    assert filesystem.model.kind() == "nosep"
+    assert path.read_bytes() == before
+
+
+def crowd(knowledge: Knowledge) -> None:
+    """Say that the device is too full for more than one stream."""
+    knowledge.crowded = True
 
 
 def test_a_state_directory_that_takes_no_file_costs_a_line(

@@ -144,10 +144,12 @@ class Session:
         self._publish()
 
     def _publish(self) -> None:
+        self._unsaved_uses = None  # the writer prepares another model over the published one
         named = publish(self._writer, self._knowledge, self._met_clock)
-        self._unsaved_uses = None
         if named is not None:
-            self._unsaved_uses = uses_of(self._knowledge.learner.vstreams.values())
+            # One stream for all is for a full device, and not for the next mount.
+            if not self._knowledge.crowded:
+                self._unsaved_uses = uses_of(self._knowledge.learner.vstreams.values())
             self._unnamed = (self._unnamed | self._named) - named
             self._named, self._named_at = named, time.monotonic()
             # An older table that the filesystem did not look at yet is replaced by this one.
