@@ -68,6 +68,8 @@ void ModelWriter::prepare(const ServingTable& table, uint32_t pstream_count, uin
   if (kind.size() > wire::kModelKindBytes) throw std::invalid_argument("model: kind too long");
   const uint64_t next = generation() + 1;
   ModelBuffer& idle = buffer(next);
+  // A filesystem that sees any of what follows also sees that the other buffer is active.
+  std::atomic_thread_fence(std::memory_order_release);
   idle.generation = next;
   idle.pstream_count = pstream_count;
   idle.clock_pages = clock_pages;

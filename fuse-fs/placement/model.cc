@@ -92,7 +92,9 @@ std::optional<std::string> Model::adopt() {
     return taken.ok();
   });
   if (taken.ok()) return adopted(*model_.read(), false);
-  // The daemon overwrites a buffer once the other one is active, also while it is being copied.
+  // The daemon overwrites a buffer once the other one is active, also while it is being copied. The
+  // fence keeps the copy before this look.
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (header().active.load(std::memory_order_acquire) != published) return std::nullopt;
   return refuse(published, taken.error().context);
 }
