@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 import pytest
 
 from classifierd import _core
 from classifierd.contest import CANDIDATES, TABLES, Contest, Device, pstreams_of
 from classifierd.learner import Settings
-from classifierd.records import KIND_TRIM, RECORD, Records
+from classifierd.records import KIND_TRIM, RECORD, Records, make
 from classifierd.traces import telemetry
 from writes import logs, logs_and_files
 
@@ -121,3 +123,32 @@ def test_who_is_no_candidate_is_refused(candidates: tuple[str, ...]) -> None:
         Contest(1 << 18, Device(LIVE, 8), candidates=candidates)
     with pytest.raises(ValueError, match="candidate"):
         Contest(1 << 18, Device(LIVE, 8), serving="nonsense")
+
+
+def test_the_logistic_model_learns_from_the_place_in_the_file() -> None:
+    """Writes of two kinds go anywhere; those far into a file live longer."""
+    rng = np.random.default_rng(1)
+    free = rng.permutation(LIVE).tolist()
+    deaths: list[tuple[int, int]] = []  # clock, block
+    rows: list[tuple[int, bool, int]] = []
+    for clock in range(12 * LIVE):
+        while deaths and deaths[0][0] <= clock:
+            block = heapq.heappop(deaths)[1]
+            rows.append((block, True, 0))
+            free.append(block)
+        late = bool(rng.random() < 0.5)
+        block = free.pop(int(rng.integers(len(free))))
+        rows.append((block, False, 30 if late else 1))
+        heapq.heappush(deaths, (clock + (LIVE // 2 if late else LIVE // 64), block))
+    blocks, trims, places = (np.array(column) for column in zip(*rows, strict=True))
+    records = make(blocks, np.ones(len(blocks), np.int64), trim=trims)
+    records["file_place"] = places
+    predictor = _core.Predictor(2 * LIVE, LIVE, [2])
+    written = records[records["kind"] != KIND_TRIM]
+    told = []
+    for part in np.array_split(records, 96):
+        told.append(predictor.feed(part)[0])
+        predictor.end_epoch()
+    classes = np.concatenate(told)[-LIVE:]
+    far = written["file_place"][-LIVE:] == 30
+    assert classes[far].mean() - classes[~far].mean() > 0.8

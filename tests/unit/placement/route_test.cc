@@ -75,6 +75,27 @@ class Route : public testing::Test {
     placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}}, true, cursor, runs);
     return runs;
   }
+  // Makes the first model a logistic one, by which pages like `longer` outlive those like `other`:
+  // pStreams 3 and 2.
+  void serve_logistic(const learning::Request& longer, const learning::Request& other) {
+    const auto up = tokens_of(path_view(longer, 0)), down = tokens_of(path_view(other, 0));
+    wire::ModelBuffer& out = buffer(1);
+    out.serves = wire::ModelServes::kLogistic;
+    out.classes = 2;
+    out.live_pages = kCapacity;
+    const learning::Landmarks landmarks(kCapacity);
+    std::array<float, learning::kLandmarks> even{};
+    even.fill(0.5F);
+    out.edges[0] = landmarks.lifetime_of(even) + 1;
+    out.pstreams[0] = 2;
+    out.pstreams[1] = 3;
+    for (uint32_t i = 0; i < learning::kPathTokens; ++i) {
+      if (up[i] == down[i]) continue;
+      auto& row = out.weights[learning::row_of<learning::kPathTokens>(i, up[i])];
+      std::ranges::fill(row, int8_t{127});
+    }
+    model_->say(1);
+  }
   void rewrite(VStreamId v, uint64_t first, uint64_t units, int rounds) {
     for (int i = 0; i < rounds; ++i) {
       const BlockNo block{first + static_cast<uint64_t>(i) % units * 16};
@@ -254,29 +275,10 @@ TEST_F(Route, TheClassOfTheChunkDecides) {
 // A model whose pages in the first MiB live longer than those elsewhere: pStreams 3 and 2.
 TEST_F(Route, ALogisticModelTellsPlacesApart) {
   constexpr uint64_t kHere = 5, kThere = 5000;
-  learning::Request one{.page = kHere, .pages = 1, .whole_pages = 1}, other = one;
-  other.page = kThere;
-  const auto here = tokens_of(path_view(one, 0)), there = tokens_of(path_view(other, 0));
+  learning::Request here{.page = kHere, .pages = 1, .whole_pages = 1}, there = here;
+  there.page = kThere;
   publish(1);
-  const auto serve_logistic = [&] {
-    wire::ModelBuffer& out = buffer(1);
-    out.serves = wire::ModelServes::kLogistic;
-    out.classes = 2;
-    out.live_pages = kCapacity;
-    const learning::Landmarks landmarks(kCapacity);
-    std::array<float, learning::kLandmarks> even{};
-    even.fill(0.5F);
-    out.edges[0] = landmarks.lifetime_of(even) + 1;
-    out.pstreams[0] = 2;
-    out.pstreams[1] = 3;
-    for (uint32_t i = 0; i < learning::kPathTokens; ++i) {
-      if (here[i] == there[i]) continue;
-      auto& row = out.weights[learning::row_of<learning::kPathTokens>(i, here[i])];
-      std::ranges::fill(row, int8_t{127});
-    }
-    model_->say(1);
-  };
-  serve_logistic();
+  serve_logistic(here, there);
   ASSERT_TRUE(placement_->tick().has_value());
   ASSERT_TRUE(placement_->model_status().adopted) << placement_->model_status().refusal;
   const auto stream_at = [&](uint64_t page) { return route_over(page, 1).at(0).stream.value; };
@@ -288,6 +290,20 @@ TEST_F(Route, ALogisticModelTellsPlacesApart) {
   placement_->tick();
   EXPECT_EQ(placement_->epoch_route(kDefaultVStream, BlockNo{0}, PStreamId{2}).value, 1);
   EXPECT_EQ(placement_->take_released(), std::vector{PStreamId{2}});
+}
+
+TEST_F(Route, ALogisticModelTellsPlacesInTheFileApart) {
+  learning::Request late{.page = 5, .pages = 1, .whole_pages = 1, .file_place = 30}, early = late;
+  early.file_place = 1;
+  publish(1);
+  serve_logistic(late, early);
+  ASSERT_TRUE(placement_->tick().has_value());
+  for (const uint8_t file_place : {30, 1}) {
+    std::vector<RoutedRun> runs;
+    Placement::Cursor cursor;
+    placement_->route_run({kDefaultVStream, 1, 0, 1, BlockNo{5}, file_place}, false, cursor, runs);
+    EXPECT_EQ(runs.at(0).stream.value, file_place == 30 ? 3 : 2);
+  }
 }
 
 TEST_F(Route, TheModelIsNamedThatIsInUseAndNotTheRefusedOne) {
@@ -397,7 +413,7 @@ TEST_F(Route, OffIsOff) {
 
 TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
   for (uint64_t i = 0; i < 100; ++i) {
-    placement_->wrote({VStreamId{3}, 4, 1, 1, BlockNo{i}}, PStreamId{2}, 2);
+    placement_->wrote({VStreamId{3}, 4, 1, 1, BlockNo{i}, 9}, PStreamId{2}, 2);
   }
   const auto* header = reinterpret_cast<const wire::TelemetryHeader*>(telemetry_);
   EXPECT_EQ(header->magic, wire::kTelemetryMagic);
@@ -412,6 +428,7 @@ TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
       EXPECT_EQ(slots[99 % 64].block, 99U);
       EXPECT_EQ(slots[99 % 64].request_pages, 4U);
       EXPECT_EQ(slots[99 % 64].kind, wire::TelemetryKind::kOverwrite);
+      EXPECT_EQ(slots[99 % 64].file_place, 9);
       found += ring_header->head;
     }
     at += sizeof(*ring_header) + 64 * sizeof(wire::TelemetryRecord);

@@ -87,15 +87,28 @@ TEST_F(TraceTest, AppendsOfSeveralThreadsDoNotMix) {
     for (uint16_t t = 1; t <= 4; ++t)
       threads.emplace_back([&, t] {
         for (int i = 0; i < 5000; ++i)
-          (*writer)->append(
-              {.ts_us = t, .offset = t * 4096u, .length = t, .vstream = t, .op = TraceOp::kWrite});
+          (*writer)->append({.ts_us = t,
+                             .offset = t * 4096u,
+                             .length = t,
+                             .context = t,
+                             .request = t,
+                             .vstream = t,
+                             .pstream = t,
+                             .op = TraceOp::kWrite,
+                             .file_place = static_cast<uint8_t>(t)});
       });
     for (std::thread& thread : threads) thread.join();
   }
   const auto [records, error] = read(path);
   EXPECT_EQ(error, "");
   ASSERT_EQ(records.size(), 20'000u);
-  for (const TraceRecord& r : records) ASSERT_EQ(r.offset, r.vstream * 4096u);
+  for (const TraceRecord& r : records) {
+    ASSERT_EQ(r.offset, r.vstream * 4096u);
+    for (const uint64_t field : {r.ts_us, r.length, uint64_t{r.context}, uint64_t{r.request},
+                                 uint64_t{r.pstream}, uint64_t{r.file_place}}) {
+      ASSERT_EQ(field, r.vstream);
+    }
+  }
 }
 
 TEST_F(TraceTest, TheHeaderLineIsOptionalAndNamesColumnsInAnyOrder) {
