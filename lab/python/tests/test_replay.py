@@ -73,8 +73,10 @@ def test_the_age_of_what_is_overwritten_alone_tells_often_written_pages() -> Non
 
 def test_without_requests_the_same_pages_are_written_and_their_places_are_gone() -> None:
     raw, _ = WORKLOADS["logs-only"](PAGES // 4, 1, LIVE // 4)
+    raw["file_place"] = 7
     blind = requests_forgotten(raw)
     assert set(blind["request_pages"]) == set(blind["pages"]) == {1}
+    assert set(blind["file_place"]) == {0}
     one, other = (_core.PageTrace(telemetry(each)) for each in (raw, blind))
     assert (one.writes, one.peak_live) == (other.writes, other.peak_live)
     np.testing.assert_array_equal(one.lifetimes(), other.lifetimes())

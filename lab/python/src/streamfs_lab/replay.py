@@ -98,7 +98,7 @@ def requests_forgotten(records: Records) -> Records:
     out, alone = records[row], writes[row]
     out["block"] += place.astype(np.uint64)
     out["pages"][alone] = out["request_pages"][alone] = 1
-    out["request_offset"][alone] = 0
+    out["request_offset"][alone] = out["file_place"][alone] = 0
     return out
 
 
