@@ -81,10 +81,10 @@ def whole_files(folder: Folder, pages: int, seed: int) -> Iterator[int]:
     They take turns request by request, so that their data shares erase blocks without streams.
     """
     kinds = ((64, 0.4, 8), (1024, 0.4, 4), (4096, 0.2, 2))  # pages a file, share, part of `pages`
-    rng = np.random.default_rng(seed)
+    rng, *of_writers = np.random.default_rng(seed).spawn(1 + len(kinds))
     counts = [max(2, pages // part // size) for size, _, part in kinds]
     writers = [
-        _replace_files(folder, f"life-{kind}", size, counts[kind], np.random.default_rng(seed))
+        _replace_files(folder, f"life-{kind}", size, counts[kind], of_writers[kind])
         for kind, (size, _, _) in enumerate(kinds)
     ]
     for writer, count, (size, _, _) in zip(writers, counts, kinds, strict=True):
