@@ -1,9 +1,10 @@
 // A file that appears whole or not at all: it is written without a name (O_TMPFILE) and linked by
 // commit().
 // Thread safety: none.
-// If the process dies: nothing is left. If the host's filesystem has no O_TMPFILE, or at the moment
-// that replaces a file, a file named .streamfs-* may be left in the same folder. Content is not
-// synced: a power cut after commit() may lose it.
+// If the process dies before commit() has returned, nothing is left, with two exceptions. A file
+// named .streamfs-* may be left in the same folder if the host's filesystem has no O_TMPFILE, or if
+// the process dies in a commit() that replaces a file. Content is not synced: a power cut after
+// commit() may lose it.
 #pragma once
 
 #include <cstdint>

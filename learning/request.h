@@ -12,7 +12,8 @@
 
 namespace streamfs::learning {
 
-// No page of a device, and none follows it: the page before the first one that is placed.
+// A value for `before` in Request::follows() when no page was placed yet: neither it nor the number
+// after it is a page of a device, so follows() returns false.
 inline constexpr uint64_t kNoPage = ~uint64_t{1};
 
 struct Request {
@@ -23,10 +24,11 @@ struct Request {
   uint16_t vstream = 0;
   uint8_t age = 0;         // age class of the overwritten data (base/wire/model_table.h)
   uint8_t file_place = 0;  // of the request (file_place(), steps.h); 0: unknown
-  // The life table's row for the vStream: by shape (base/wire/model_table.h), half_log2 of the
-  // expected lifetime plus one, or 0 if unknown. Empty: no row.
+  // The life table's row for the vStream. It has an entry for each shape (base/wire/model_table.h):
+  // 1 + half_log2(expected lifetime) (steps.h), or 0 if that is unknown. Empty: the table has no
+  // row for the vStream.
   std::span<const uint8_t> expected = {};
-  ChunkMap chunks = {};
+  ChunkMap chunks = {};  // the class of each chunk, for shape()
 
   // Returns the shape of the page at `index` of this part.
   uint32_t shape(uint32_t index) const {

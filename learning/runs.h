@@ -1,6 +1,7 @@
 // Finds runs: writes that begin where an earlier write ended, as appends and copies do. A write
-// that begins up to eight pages before a run's end also continues the run and rewrites its tail, as
-// an append to a half-full last page does. The 512 most recent runs are kept, as far as sets allow.
+// that begins up to eight pages before a run's end, and reaches at least that end, also continues
+// the run: it rewrites the run's tail, as an append to a half-full last page does. The 512 most
+// recent runs are kept, as far as sets allow.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -14,7 +15,9 @@ struct RunPlace {
   uint64_t before = 0;  // pages the run had before the request
   uint8_t overlap = 0;  // pages of the run's tail that the request rewrites
   bool continues = false;
-  float overlaps = 0;  // running share of the run's requests that rewrite its tail: 0 to 1
+  // The share of the run's requests that rewrite its tail, 0 to 1: a moving mean in which the
+  // newest request has a fifth of the weight.
+  float overlaps = 0;
 };
 
 class Runs {

@@ -36,7 +36,8 @@ namespace streamfs::pmem {
 enum class MetaClass : uint8_t { kPersistent = 1, kSynced = 2, kVolatile = 3 };
 std::string_view to_string(MetaClass meta_class);
 
-// A mirror counts the words and lines of one copy.
+// A mirror counts a line that it flushes in both copies once. For a store it counts the words of
+// the copy in which more words changed.
 struct Counters {
   uint64_t words_programmed = 0;  // words whose value a store changed
   uint64_t lines_flushed = 0;
@@ -81,7 +82,8 @@ class Region {
 
   // Starts the write-back of every line that [offset, offset + length) touches.
   Flushed flush(uint64_t offset, uint64_t length);
-  // Makes every line durable that this thread has flushed; takes `flushed`, lines among them.
+  // Makes every line durable that this thread has flushed, also lines that `flushed` does not
+  // count. `flushed` is consumed.
   void fence(Flushed flushed = {});
   // Returns once everything fenced so far is as durable as the META class allows. The class synced
   // calls msync, which concurrent callers share; the other classes wait for nothing. Errors: those
@@ -138,7 +140,8 @@ class Region {
   // Describes the medium for people: its kind, the persistence domain and the write-back
   // instruction, if one is needed. A mirror describes both copies.
   virtual std::string medium() const { return "memory"; }
-  // True if fence() is the processor's, which completes the flushes of all such regions.
+  // Returns whether fence() is the processor's instruction. It then also completes this thread's
+  // flushes of every other region for which this is true.
   virtual bool fences_for_all() const { return false; }
   Counters counters() const;
 
@@ -163,9 +166,9 @@ class Region {
   virtual void on_load(uint64_t) const {}                      // only if watched
   virtual Result<void> extend(uint64_t size);                  // for grow(); size > size()
   virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
-  virtual void write_back_line(uint64_t offset) = 0;
-  virtual void drain() = 0;
-  virtual Result<void> make_durable() = 0;
+  virtual void write_back_line(uint64_t offset) = 0;           // flush(), for each line
+  virtual void drain() = 0;                                    // fence()
+  virtual Result<void> make_durable() = 0;                     // sync()
 
  private:
   uint64_t programmed(uint64_t words) {

@@ -23,7 +23,7 @@ struct StreamCounters {
 struct Counters {
   uint64_t host_pages = 0;
   uint64_t gc_pages = 0;
-  uint64_t pad_pages = 0;
+  uint64_t pad_pages = 0;      // programmed without data, because a flush completes a wordline
   uint64_t idle_gc_pages = 0;  // of gc_pages: copied while the host was idle
   uint64_t wear_pages = 0;     // of gc_pages: copied to level wear
   uint64_t erases = 0;

@@ -24,8 +24,8 @@ Result<GeometryRequest> find_preset(std::string_view name);
 
 // Makes the device N times smaller for a scale of "1/N". Capacity and superblocks shrink. The
 // number of superblocks, the spare and the dies stay, and so do the ratios that write amplification
-// depends on. Errors: EINVAL for another scale, a request without a NAND shape, or wordlines that N
-// does not divide; the request is then unchanged.
+// depends on. Errors: EINVAL for another scale, a request without a NAND shape, or if N does not
+// divide the number of wordlines of a block; the request is then unchanged.
 Result<void> scale_down(GeometryRequest& request, std::string_view scale);
 
 }  // namespace streamfs::ssd

@@ -19,8 +19,9 @@ struct StreamUse {
   uint64_t gc_bytes = 0;
 };
 
-// Counts since create() or the last reset. The NAND figures are unknown for a device that does not
-// report them.
+// Counts since create() or the last reset, except live_bytes, physical_bytes, free_blocks, urgency,
+// damaged_pages and bad_blocks, which describe the device at present. The NAND figures are unknown
+// for a device that does not report them.
 struct SsdStats {
   uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
   bool nand_known = true;
@@ -30,6 +31,7 @@ struct SsdStats {
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
   uint64_t free_blocks = 0;
   Urgency urgency = Urgency::kNone;
+  // damaged_pages: spare areas that were found damaged when the image was opened.
   uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
   uint64_t media_errors = 0;  // reads of data that does not fit its checksum
   uint64_t unknown_placements = 0;
@@ -44,7 +46,8 @@ struct SsdStats {
 
 SsdStats stats_of(const Geometry& geometry, const SharedState& state);
 
-// Adds the latencies and rates, as null unless `known`: whether the device reports its NAND.
+// Adds the latencies and rates. If `known` is false, because the device does not report its NAND,
+// they are null.
 void add_to_json(nlohmann::json& json, const VirtualTime& time, bool known);
 
 // Returns the `device` object of every --json output. Unknown figures are null.

@@ -1,15 +1,16 @@
 // A regular file or a block device as the data device.
 //
-// Each write, trim and flush compares the file's size with its largest size at a measure(). Once a
-// file is shorter, all writes, trims and flushes fail with EIO for good: a write past the end would
-// extend the file again, with zeroes in place of the lost data. Reads go on.
+// Each write, trim and flush compares the file's size with the largest size that open() or a
+// measure() has found. Once the file is shorter than that, all writes, trims and flushes fail with
+// EIO for good: a write past the end would extend the file again, with zeroes in place of the lost
+// data. Reads go on.
 //
 // Uses direct I/O if the file supports it (an unaligned buffer is copied), else the page cache.
 // flush() is fdatasync. trim() punches a hole in a file and sends a discard to a block device, for
 // the whole units inside the range (discard.h). Discarded blocks may read as anything until they
-// are written. (A request for zeroes is not used, because the device may program them.) A file or
-// device without support ignores trims. pStreams are the kernel's write streams if the block device
-// has them (write_streams.h), else there is one. Idle time is used on eMMC and UFS
+// are written. (No request for zeroes is sent, because the device may program the zeroes.) A file
+// or device without support ignores trims. pStreams are the kernel's write streams if the block
+// device has them (write_streams.h), else there is one. Idle time is used on eMMC and UFS
 // (block_maintenance.h).
 //
 // Thread safety and crashes: see device.h. Statistics are counted since open and have no figures of
@@ -71,7 +72,7 @@ class FileDevice final : public Device {
   size_t memory_alignment_ = 1;  // of buffers for direct I/O; 1: the page cache is used
   DeviceInfo info_;
   std::atomic<uint64_t> capacity_blocks_{0};  // at the last measure()
-  std::atomic<uint64_t> bytes_{0};            // the largest size that a file has had at measure()
+  std::atomic<uint64_t> bytes_{0};            // the largest size found by open() or measure()
   std::atomic<bool> cut_short_{false};        // the file was truncated; never cleared
   DiscardUnits discards_;
   std::unique_ptr<BlockMaintenance> maintenance_;  // null for most devices

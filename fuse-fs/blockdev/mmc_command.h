@@ -31,7 +31,7 @@ BackgroundOperations background_operations(const ExtCsd& ext_csd);
 mmc_ioc_cmd read_ext_csd(ExtCsd& into);
 // CMD6: BKOPS_START. The answer comes at once (R1); the card stays busy after it.
 mmc_ioc_cmd start_background_operations();
-// CMD12 or CMD13 with the HPI bit. `card`: its relative address.
+// CMD12 or CMD13 with the HPI bit. `card`: its relative address. Requires: `hpi` is not kNone.
 mmc_ioc_cmd interrupt(Hpi hpi, uint16_t card);
 // CMD13.
 mmc_ioc_cmd read_status(uint16_t card);

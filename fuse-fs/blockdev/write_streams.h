@@ -39,9 +39,9 @@ WriteStreams write_streams_of(const std::filesystem::path& directory);
 // Sets the stream of a prepared write; 0 is none.
 void set_write_stream(io_uring_sqe& entry, uint8_t stream);
 
-// Returns the placement that makes pStream s use handle s: stream s + 1. pStream 0, the default,
-// and pStreams from `count` on name no stream, so they use handle 0. Stream 1 is therefore never
-// named.
+// Returns the placement of a pStream on a device with `count` streams. pStream s names stream s + 1
+// and so uses handle s, if s is 1 to count - 1. pStream 0 (the default) and all from `count` on
+// name no stream, and such writes use handle 0. Nothing names stream 1, which is handle 0 as well.
 Placement write_stream_placement(PStreamId stream, uint16_t count);
 // Returns the stream that a placement names; 0 for placements of another kind.
 uint8_t write_stream_of(const Placement& placement);

@@ -33,6 +33,7 @@ class Activity {
     Activity& activity_;
   };
 
+  // Counts a request that ends at once.
   void touch() { const Request request(*this); }
   uint64_t begun() const { return counts_.sum(kBegun); }
   // Reads kEnded first: a request that begins in between makes programs look busy, never idle.
@@ -42,7 +43,8 @@ class Activity {
     return begun() != ended;
   }
 
-  void on_request(std::function<void()> wake) { wake_ = std::move(wake); }  // before other threads
+  // Sets the function for watch(). Requires: no other thread uses this object yet.
+  void on_request(std::function<void()> wake) { wake_ = std::move(wake); }
   void watch(bool armed) { watched_.store(armed); }
 
  private:

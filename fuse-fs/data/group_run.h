@@ -1,10 +1,13 @@
-// Lets concurrent callers share an action. run() returns when an action that started after the call
-// has ended. Calls that come while an action runs share the next one. The result is that action's,
-// or a later one's.
+// Lets concurrent callers share an action, such as a flush of the device.
+//
+// run() returns once an action that started after the call has ended, with the result of that
+// action or of a later one. Callers that come while an action runs wait for the next action and
+// share it.
 // run_until() asks each caller's question before the first action and after every action: an action
 // that is already running may be enough for one caller and too early for another.
 // A waiting thread is woken once: when its question is answered, or when it is its turn to act.
-// Waking all threads after each action would cost more than the flush that they wait for.
+// Waking all threads after each action would cost more than a flush.
+//
 // Thread safety: any thread. The action runs on one caller's thread, with no lock held. Any
 // caller's thread may ask a question, under mutex_; a question may take leaf locks only.
 #pragma once
@@ -26,7 +29,9 @@ class GroupRun {
   using Question = std::function<bool()>;
 
   Result<void> run(const Action& action);
-  // Errors: those of an action that this caller ran.
+  // Runs actions, or waits for those of other callers, until `done` answers true. Errors: an action
+  // that this caller runs fails; the call then returns at once. If another caller's action fails,
+  // that caller alone gets the error, and this one goes on with the next action.
   Result<void> run_until(const Question& done, const Action& action);
 
  private:

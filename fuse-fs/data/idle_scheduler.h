@@ -40,12 +40,13 @@ class IdleScheduler {
 
   void start();
   void stop();   // returns once the thread and its idle work have ended
-  void round();  // one step of the thread; for tests, which have none
+  void round();  // one step of the thread; tests call it in place of start()
 
-  // Frees and trims, then lets the device work until `milliseconds` have passed since the call. A
-  // device that works by itself (IdleMeans::kByItself) is only told to begin and to end.
-  // kMaintain returns at once if a request is under way, and the next request stops the device.
-  // kPowerOff goes on whatever programs do. Waits while another thread lets the device work.
+  // Waits while another thread lets the device work. Then frees and trims, and lets the device work
+  // until `milliseconds` have passed since that wait.
+  // kMaintain returns at once if a request is under way, and the next request stops the device. A
+  // device that works by itself (IdleMeans::kByItself) is told to begin and at once to end.
+  // kPowerOff calls Device::prepare_poweroff() instead, and requests do not stop it.
   // Errors: those of `reclaim` and of the device.
   enum class Asked : uint8_t { kMaintain, kPowerOff };
   Result<MaintenanceRun> work(Asked what, uint64_t milliseconds);
@@ -69,7 +70,8 @@ class IdleScheduler {
   Clock& clock_;
   const Setup setup_;
   const blockdev::IdleCapabilities capabilities_;
-  IdleDetector detector_;                                            // the thread's own
+  IdleDetector detector_;  // the thread's own
+  // rested_at_: activity_.begun() when nothing was left to do.
   uint64_t rested_at_ = UINT64_MAX, battery_asked_ms_ = UINT64_MAX;  // the thread's own
   bool battery_ = false;                                             // the thread's own
   std::atomic<bool> stopping_{false};

@@ -1,13 +1,18 @@
 // Makes freed blocks reusable: checkpoint, make the frees durable, trim, journal the trims.
 //
-// The SSD takes dead blocks for live ones until they are trimmed, so trims do not wait for idle
-// time. While programs are active, a rest of nine times its duration follows each trim, at most
-// 100 ms, unless little is free or a thread waits for the trims.
+// Until a dead block is trimmed, the SSD takes it for live and copies it when it collects garbage.
+// Trims therefore do not wait for idle time. While programs are active, a rest of nine times its
+// duration follows each trim, at most 100 ms, unless little is free or a thread waits for the
+// trims.
+//
 // Trims may take long. A thread that waits for room waits for one small batch of them. After 100 ms
 // further blocks are released without a trim: they are overwritten soon, which has the same effect.
 // An unmount trims for two seconds; the next mount trims the rest.
+//
 // A device frees whole units only. If a freed run covers part of a unit, the unit is trimmed once
-// all of it is free. Blocks that were written, and that no record names, need only the trim.
+// all of it is free. Blocks that were written but never named by a record (of a failed write, or of
+// a file that was deleted before its commit) are trimmed without the other three steps.
+//
 // Order: no block is trimmed before the record that freed it is home and survives a power cut. No
 // block is allocatable before its trim has ended, or was left out, and that is journalled
 // (meta/block_allocator.h).
@@ -56,10 +61,12 @@ class TrimQueue {
     const Pace pace_;
   };
 
-  // Trims the blocks that were freed before the call: all of them if kNow and no unmount is
-  // under way, else as many as the paces of all callers leave time for. Concurrent calls share a
-  // pass. A failed trim is logged and counts as done, since the data is dead anyway. Errors: the
-  // frees are not durable, or the trims not journalled; the filesystem is then read-only.
+  // Trims the blocks that were freed before the call, in a pass that concurrent calls share. The
+  // pass ends early while any caller has kForRoom, after a batch, and once an unmount has trimmed
+  // for two seconds. With kNow, further passes then follow, unless an unmount is under way. With
+  // another pace, the rest is left to a later call. A failed trim is logged and counts as done,
+  // since the data is dead anyway. Errors: the frees are not durable, or the trims not journalled;
+  // the filesystem is then read-only.
   Result<void> drain(Pace pace = Pace::kNow);
   // Trims free blocks from `from` on, until `stop`, asked after each trim, returns true. Errors:
   // the device's.
@@ -89,7 +96,7 @@ class TrimQueue {
   Conditions& conditions_;
   Health& health_;
   TraceRecorder& trace_;
-  std::atomic<bool> discard_;
+  std::atomic<bool> discard_;  // false: the device gets no trims, or does not support them
   const Activity& activity_;
   std::atomic<int> hurried_{0}, short_of_room_{0};
   std::atomic<int64_t> short_since_{0}, leaving_since_{0};  // steady clock, ns

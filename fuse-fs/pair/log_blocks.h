@@ -20,7 +20,9 @@ class LogBlocks : public meta::LogDevice {
   Result<void> flush() override;
 
  protected:
-  virtual PStreamId stream(uint64_t blocks);  // of the next write; here the device's last pStream
+  // Returns the pStream for a write of `blocks` blocks. LogBlocks itself always returns the
+  // device's pStream of the highest number.
+  virtual PStreamId stream(uint64_t blocks);
 
  private:
   blockdev::Device& device_;

@@ -15,7 +15,8 @@ struct Limits {
   double low = 0, high = 0;
 };
 
-// Returns the limits of the mean of a Poisson count. `count` may be a sum of weights of at most 1.
+// Returns the limits of the mean of a Poisson count. `count` may be a sum of weights that are each
+// at most 1.
 Limits poisson_limits(double count);
 // Returns the limits of the mean lifetime, in the unit of `exposure`. Requires: deaths > 0.
 Limits lifetime_limits(double exposure, double deaths);

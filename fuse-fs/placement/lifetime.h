@@ -3,15 +3,17 @@
 // Clock: 4 KiB pages written to the device. The exposure of a vStream, E = ∫ live pages d(clock),
 // is
 //   E(now) = S_dead + n_live · now − Σ T_written over its living pages,
-// exact in O(1), because birth and death are the only changes. Its mean lifetime is E ÷ deaths.
-// Both are summed over windows. Once a vStream has more than kHistoryDeaths deaths, each new window
-// multiplies the sum by kDecay. E is modulo 2^64; only its differences over a window are used, and
-// those fit.
+// where S_dead is the sum of the dead pages' lifetimes. E is exact in O(1), because birth and death
+// are the only changes. The mean lifetime is E ÷ deaths. Both are summed over windows. Once a
+// vStream has more than kHistoryDeaths deaths, each new window multiplies the sum by kDecay. E is
+// computed modulo 2^64. The mean lifetime uses its differences over a window, which fit; only the
+// lower bound of estimate_pages() uses E itself.
 //
 // A stamp {clock, vStream, which pages live} stands for 64 KiB. A write to part of such a unit
-// gives the whole unit the mean write time of its living pages and the writer's vStream. If that is
-// another vStream, the surviving pages count as written now, and their exposure so far stays with
-// the old vStream.
+// gives the whole unit the writer's vStream. If the unit had that vStream already, its clock
+// becomes the mean write time of its living pages. If it had another vStream, its clock becomes the
+// present time: the surviving pages count as written now, and their exposure so far stays with the
+// old vStream.
 //
 // Thread safety: any thread, lock-free, except that close_window() and sweep() are for one thread
 // at a time, and so is grow(). Crash: memory only; the vStream table stores each vStream's
@@ -72,10 +74,13 @@ class LifetimeTable {
   };
   Seen seen(VStreamId vstream) const;
   std::optional<double> lifetime_pages(VStreamId vstream) const;
-  // Returns the measured lifetime. Without one: the expected lifetime, or for pages that lived a
-  // quarter of the capacity on average, a lower bound if that is larger. Nothing if none is known.
+  // Returns the measured lifetime if there is one. Else returns the larger of two figures, the only
+  // one that exists, or nothing: the expected lifetime; and a lower bound, E ÷ (deaths + 1), which
+  // exists once kStampPages pages were written and E ÷ (pages written) is a quarter of the
+  // capacity.
   std::optional<double> estimate_pages(const Seen& seen) const;
-  // Sets the lifetime to use until one is measured. 0: none known yet; < 0: none exists.
+  // Sets the lifetime to use until one is measured. Both 0 and a negative value stand for none. 0:
+  // the caller may know one later, and asks again; < 0: it never will.
   void set_expected(VStreamId vstream, double lifetime_pages);
   double expected_pages(VStreamId vstream) const;
   // Forgets the measurements of a number before its next use. Requires: none of its pages lives.

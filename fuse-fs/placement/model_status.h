@@ -14,8 +14,8 @@ struct ModelStatus {
   std::string kind;         // of the model in use, as the daemon names it
   uint64_t looked_at = 0;   // the last generation published on this mount, adopted or refused
   uint64_t adoptions = 0, refused = 0;
-  std::string refusal;  // why the last refused model was refused; empty: none was
-  uint64_t telemetry_records = 0;
+  std::string refusal;             // why the last refused model was refused; empty: none was
+  uint64_t telemetry_records = 0;  // Telemetry::records()
 };
 
 }  // namespace streamfs::placement

@@ -1,6 +1,6 @@
 // Placement decides which vStream a file belongs to and which pStream a write of that vStream uses.
 //
-// A vStream is the only mechanism: a hint, a directory's attribute, a file-name rule and a program
+// A vStream is the only mechanism: a hint, a directory's label, a file-name rule and a program
 // context each select one, in this order of precedence. Its lifetime is measured. The daemon's
 // model table maps (vStream, shape) to a pStream (base/wire/model_table.h). For a vStream that the
 // table does not cover, K-means over measured lifetimes does.
@@ -32,9 +32,9 @@ namespace streamfs::placement {
 
 enum class Mode : uint8_t {
   kOff,      // all data on the default pStream
-  kLearned,  // contexts only: hints, directory attributes and name rules are ignored
+  kLearned,  // contexts only: hints, directory labels and name rules are ignored
   kHints,    // as kAuto
-  kAuto,     // hints, directory attributes, name rules and contexts; the default
+  kAuto,     // hints, directory labels, name rules and contexts; the default
 };
 Result<Mode> parse_mode(std::string_view name);  // EINVAL lists the known ones
 std::string_view to_string(Mode mode);
@@ -47,7 +47,7 @@ struct CreateContext {
   std::string_view comm;       // thread name of the creator, may be empty
   std::string_view name;       // the file's
   std::string_view directory;  // the parent's own name
-  VStreamId parent_vstream;    // the parent directory's attribute; the default one if it has none
+  VStreamId parent_vstream;    // the parent directory's label; the default one if it has none
   uint32_t uid = 0;            // of the creator: a user's contexts never displace another's
 };
 struct Chosen {

@@ -25,7 +25,7 @@ class Telemetry {
   void record(const wire::TelemetryRecord& record);
   void set_clock(uint64_t clock_pages);
   void set_capacity_blocks(uint64_t blocks);  // read by a daemon when it attaches
-  uint64_t records() const;                   // ever produced, overwritten ones included
+  uint64_t records() const;                   // ever written to a ring, overwritten ones too
   const SharedMapping& memory() const { return memory_; }
 
  private:

@@ -38,9 +38,10 @@ struct ExportedEntry {
 
 class ArchiveWriter {
  public:
-  // Opens an archive if `target` ends in .tar, .tar.gz, .tar.xz or .tar.zst, or is "-" (a tar to
-  // standard output). Otherwise opens a directory, which is made or must be empty.
-  // Errors: EEXIST, ENOTEMPTY, with a sentence that says what is there.
+  // Opens an archive if `target` ends in .tar, .tar.gz, .tgz, .tar.xz or .tar.zst, or is "-" (a tar
+  // to standard output). Otherwise opens a directory, which is made or must be empty.
+  // Errors: EEXIST, ENOTEMPTY, with a sentence that says what is there; EINVAL for an archive to a
+  // terminal; those of open(2), mkdir(2) and chdir(2).
   static Result<std::unique_ptr<ArchiveWriter>> open(const std::string& target);
   ~ArchiveWriter();
   ArchiveWriter(const ArchiveWriter&) = delete;
@@ -49,13 +50,15 @@ class ArchiveWriter {
   // An archive has a file's size before its bytes, so the caller must know that all of the file is
   // readable before it begins the entry.
   bool is_archive() const { return is_archive_; }
-  // begin() and end() return a sentence about what could not be kept (an owner, an attribute);
-  // nullopt: everything was kept.
+  // begin() and end() return a sentence about what could not be kept (an owner, an attribute), or
+  // nullopt. Only root keeps owners in a directory. For other users the files become their own, and
+  // no sentence says so.
   Result<std::optional<std::string>> begin(const ExportedEntry& entry);
   Result<void> data(uint64_t offset, ConstBytes bytes);  // ascending, pieces of `data` only
   Result<std::optional<std::string>> end();
-  void give_up(const std::string& path);  // removes the entry that was begun, from a directory
-  Result<void> finish();                  // called after the last entry
+  // Ends the entry that was begun, and removes it from a directory. Does nothing for an archive.
+  void give_up(const std::string& path);
+  Result<void> finish();  // called after the last entry
 
  private:
   ArchiveWriter(struct archive* out, bool is_archive) : out_(out), is_archive_(is_archive) {}

@@ -1,6 +1,7 @@
 // Copies files out of a filesystem that is open for reading only, without a mount.
 //
-// Damaged files are reported and left out; all others are copied.
+// Damaged files, and files that the target refuses, are reported and left out. Sockets are left out
+// without a report. All other files are copied.
 // Thread safety: one call at a time.
 #pragma once
 
@@ -27,8 +28,9 @@ struct ExportReport {
 };
 
 // Copies `paths` with all below them; if there are none, everything. Calls `progress` now and then.
-// Errors: ENOENT, a path is not there; those of the target as a whole, such as ENOSPC, which end
-// the export. `report` tells what was done until then.
+// Ends with out.finish(). Errors: ENOENT, a path is not there; EINVAL, a path contains ".."; those
+// of the target as a whole, such as ENOSPC, which end the export. `report` tells what was done
+// until then.
 Result<void> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
                          ArchiveWriter& out, ExportReport& report,
                          const std::function<void(const ExportReport&)>& progress);

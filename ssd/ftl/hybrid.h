@@ -4,13 +4,16 @@
 //
 // Order of stores, where | is a fence:
 //   write       page and spare area on NAND, the map's word | dead bit of the replaced page
-//   collection  erase the block, put it into the pool |
+//   trim        the map's word | dead bit |
+//   collection  a write for each live page, then | erase the block, put it into the pool |
 //   open block  clear its bits | make it a frontier | take it out of the pool |
-// The next fence completes a dead bit. A cut may lose it: the spare area names the replaced page,
-// and open() sets the bit again. A collection trusts the map, not the bits.
+// The dead bit of a write is durable after the next fence, of whatever operation.
 //
-// Invariants: a live page is where the map says, and its spare area names it. A page's bit is set
-// exactly if it is programmed and not live; only a trim just before a cut may leave it unset.
+// Invariants: a live page is where the map says, and its spare area names it. In a block that is
+// not free, a page's bit is set exactly if the page is programmed and not live. The bits of a free
+// block mean nothing. A cut may lose the last dead bit of a write or trim. After a write, the spare
+// area names the replaced page, and open() sets the bit again. After a trim, the bit stays unset. A
+// collection therefore trusts the map, not the bits.
 // After a crash: a write or trim that returned is kept; of one in progress, each page is kept or
 // not. open() reads a fixed number of lines and, by bisection, the spare areas of the two
 // frontiers, however large the device is.
@@ -38,8 +41,8 @@ class HybridFtl {
  public:
   static uint64_t region_bytes(const Geometry& geometry) { return HybridLayout(geometry).bytes(); }
   // Makes an empty device. Requires: the flash is erased.
-  // Errors: EINVAL for a spare that cannot hold the open and free blocks, a low_water outside the
-  // pool, or a region that is too small.
+  // Errors: EINVAL if the blocks do not suffice for the user data with the open and free blocks, if
+  // low_water is 0 or not smaller than the pool, or if the region is too small.
   static Result<void> format(const Geometry& geometry, pmem::Region& region);
   // `region`, `nand` and `counters` outlive the FTL. Errors: EINVAL for a region of another FTL or
   // device or those of format(), EIO for a damaged region, those of Nand.
@@ -50,7 +53,8 @@ class HybridFtl {
   HybridFtl(const HybridFtl&) = delete;
   HybridFtl& operator=(const HybridFtl&) = delete;
 
-  // Errors: ENOSPC when no block can be freed.
+  // `frontier` and `vstream` have no effect: all host writes share one open block. Errors: ENOSPC
+  // when no block can be freed.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);

@@ -1,4 +1,13 @@
 // PageMap: garbage collection and erasing. page_map.h includes this.
+//
+//   collect(): live pages move to other blocks ─► retire() ──nothing holds it back──────► erase()
+//                                                    └─► pending_ ─► erase_ready() ───────┘
+//
+// Without power-loss protection, a page stays in the SSD's buffer until its wordline is full or
+// padded; then it is *committed*. A power cut loses a page in the buffer, and the version or copy
+// that it superseded is the data again. A block with such an older page is held back: it waits in
+// pending_ until the newer page is committed. If more than kPendingErases blocks wait, or no block
+// is free, commit_for() pads the wordlines that hold back the first of them.
 #pragma once
 
 #include "ssd/ftl/page_map.h"
@@ -7,7 +16,8 @@ namespace streamfs::ssd {
 
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect_to_low_water() {
-  // Padding may use up all that small blocks free: the device is then full.
+  // The padding of commit_for() programs pages. With small blocks, it may take as many pages as
+  // collections free. The number of attempts is therefore limited, and then the device is full.
   for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water + withheld_;
        --attempts) {
     if (attempts == 0) return ENOSPC;
@@ -30,13 +40,13 @@ int PageMap<M, V, R>::collect() {
   if (victim == kNoBlock) return ENOSPC;
   // Some policies choose a full block and then the next one; fail only if no block has a dead page.
   if (blocks_[victim].valid == geometry_.pages_per_block && !any_to_gain()) return ENOSPC;
-  constexpr double kNewest = 1.0 / 16;
+  constexpr double kNewest = 1.0 / 16;  // weight of this victim in the moving mean
   const double share = static_cast<double>(blocks_[victim].valid) / geometry_.pages_per_block;
   host_victim_share_ += (share - host_victim_share_) * (host_victim_share_ == 0 ? 1 : kNewest);
   return collect(victim, UINT32_MAX);
 }
 
-// Moves up to `most` pages of a closed block and erases it when none is left.
+// Moves up to `most` pages of a closed block. Retires the block once it has no live page.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect(BlockIndex victim, uint32_t most) {
   Block& block = blocks_[victim];
@@ -58,7 +68,9 @@ int PageMap<M, V, R>::move_survivors(BlockIndex victim, uint32_t most) {
   const Block& block = blocks_[victim];
   gather_valid(victim);
   if (survivors_.size() > most) survivors_.resize(most);
-  const auto ask = [&](size_t i) {  // once for each copy: policies learn from the call
+  // Policies learn from each call, so there is one for each page. Only after a failed program are
+  // the pages of that run, but for its first, asked for again.
+  const auto ask = [&](size_t i) {
     if constexpr (requires { router_.reads(Ppn{}); }) router_.reads(survivors_[i]);
     return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
   };
@@ -143,12 +155,16 @@ int PageMap<M, V, R>::copy_run(BlockIndex victim, std::span<const Ppn> from, Fro
   return 0;
 }
 
+// Erases a block without live pages, or lets it wait in pending_ if it is held back.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::retire(BlockIndex block) {
   if (erasable(blocks_[block])) return erase(block);
   pending_.push_back(block);
 }
 
+// Returns whether the frontier's open block has a page in the buffer that superseded a page of
+// `dead`. Errs towards true, because `dead` keeps only the last sequence, and one bit for all
+// frontiers whose numbers differ by 64.
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::holds_back(size_t frontier, const Block& dead) const {
   return (dead.superseded_by >> (frontier % 64) & 1) != 0 && open_[frontier] != kNoBlock &&
@@ -157,19 +173,21 @@ bool PageMap<M, V, R>::holds_back(size_t frontier, const Block& dead) const {
 
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::erasable(const Block& dead) const {
-  if (wordline_ == 1) return true;
+  if (wordline_ == 1) return true;     // power-loss protection: each page is committed at once
   if (!failed_.empty()) return false;  // failed blocks hold buffered pages, too
   for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) return false;
   return true;
 }
 
+// Pads the wordlines that hold `dead` back, which commits their pages.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::commit_for(const Block& dead) {
   for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) (void)pad(open_[frontier]);
 }
 
+// Erases each waiting block that nothing holds back.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::erase_ready() {
   for (size_t i = 0; i < pending_.size();) {

@@ -20,8 +20,9 @@ inline constexpr uint8_t kExtCsdStreams = 133;  // index of the byte: 1 if conte
 inline constexpr uint16_t kStreams = 4;         // ids 1 to 4, limited by RAM and buffers
 inline constexpr double kFillMost = 0.9;        // share of live pages above which streams are off
 
-// Chooses the open block for host data. Active blocks use spare, so an almost full device has only
-// the default one and its worst case is that of a device without streams.
+// Chooses the open block for host data. The open block of each stream takes flash from the spare.
+// While the device is almost full, it therefore uses the default open block (frontier 0) only, and
+// its worst case is that of a device without streams.
 class StreamSwitch {
  public:
   explicit StreamSwitch(uint64_t user_pages) : user_pages_(user_pages) {}
