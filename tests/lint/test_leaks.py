@@ -12,11 +12,13 @@ import pytest
 CI = Path(__file__).resolve().parents[2] / ".ci"
 
 
-def under_watch(*command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    watch = [sys.executable, str(CI / "leaks.py"), *command]
+def under_watch(
+    *command: str, folder: Path | None = None, watch: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    watched = [*watch, sys.executable, str(CI / "leaks.py"), *command]
     environment = {**os.environ, "TMPDIR": str(folder)} if folder else None
     return subprocess.run(
-        watch, check=False, capture_output=True, text=True, timeout=30, env=environment
+        watched, check=False, capture_output=True, text=True, timeout=30, env=environment
     )
 
 
@@ -33,6 +35,20 @@ def test_a_daemon_that_forked_itself_away_is_reported_and_ended(tmp_path: Path) 
     assert f"left behind: process {note.read_text().strip()}: sleep 300" in done.stdout
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root")
+def test_a_process_that_cannot_be_killed_is_reported(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    theirs = f"echo $$ > {note}; exec setpriv --reuid 65534 sleep 300"
+    command = ["sh", "-c", f"setsid sh -c '{theirs}' >/dev/null 2>&1 & sleep 0.3"]
+    try:
+        done = under_watch(*command, watch=("setpriv", "--bounding-set", "-kill"))
+    finally:
+        os.kill(int(note.read_text()), signal.SIGKILL)
+    assert done.returncode == 1, done.stderr
+    process = note.read_text().strip()
+    assert f"left behind: process {process}: sleep 300 (cannot be killed)" in done.stdout
 
 
 def test_a_process_that_ends_in_time_is_no_leak() -> None:
@@ -57,6 +73,26 @@ def test_a_terminated_watch_interrupts_the_command_and_ends_daemons(tmp_path: Pa
     assert (tmp_path / "tidy").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_watch_that_is_terminated_after_its_command_ends_daemons(tmp_path: Path) -> None:
+    note = tmp_path / "daemon"
+    daemon = "setsid sh -c 'echo $$ >daemon.new; mv daemon.new daemon; exec sleep 300' &"
+    watch = subprocess.Popen([sys.executable, CI / "leaks.py", "sh", "-c", daemon], cwd=tmp_path)
+    deadline = time.monotonic() + 30
+    while not note.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process = int(note.read_text())
+    while parent_of(process) != watch.pid and time.monotonic() < deadline:
+        time.sleep(0.01)
+    watch.terminate()
+    assert watch.wait(timeout=30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
