@@ -7,6 +7,8 @@ Processes that are left are reported and killed; mounts and loop devices are onl
 Mounts and loop devices count when they lie in the directory for temporary files (TMPDIR), which
 scripts/test makes for its own run: other mounts of streamfs on the machine are not the command's.
 
+The exit code is the command's, or 99 when something was left, whether or not the command failed.
+
 Ctrl-C, SIGTERM and the parent's death end the command: all descendants are interrupted, in whatever
 session they are, and have ten seconds to tidy up. The exit code is then 128 and the signal.
 """
@@ -26,6 +28,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim", "fuse.limit_fs"}
+LEFT_CODE = 99  # no other command of the gate exits with it
 GRACE_SECONDS = 3.0
 INTERRUPTED_SECONDS = 10.0
 # The watch blocks these signals and takes them only in wait(), so none interrupts the clean-up.
@@ -137,7 +140,7 @@ def start(command: list[str], mask: set[signal.Signals | int]) -> subprocess.Pop
 
 
 def main(command: list[str]) -> int:
-    """Run the command and return its exit code, or 1 when something stayed."""
+    """Run the command and return the exit code."""
     parent = os.getppid()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     libc = ctypes.CDLL(None)
@@ -170,7 +173,7 @@ def main(command: list[str]) -> int:
         print(f"left behind: {thing}")
     if by:
         return 128 + by
-    return process.returncode or (1 if processes or left else 0)
+    return LEFT_CODE if processes or left else process.returncode
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from leaks import LEFT_CODE
 
 CI = Path(__file__).resolve().parents[2] / ".ci"
 
@@ -31,10 +32,15 @@ def test_a_daemon_that_forked_itself_away_is_reported_and_ended(tmp_path: Path) 
     note = tmp_path / "pid"
     daemon = f"setsid sh -c 'echo $$ > {note}; exec sleep 300' >/dev/null 2>&1 & sleep 0.3"
     done = under_watch("sh", "-c", daemon)
-    assert done.returncode == 1
+    assert done.returncode == LEFT_CODE
     assert f"left behind: process {note.read_text().strip()}: sleep 300" in done.stdout
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
+
+
+def test_a_leak_of_a_command_that_failed_is_told_apart() -> None:
+    failed = under_watch("sh", "-c", "setsid sleep 300 & exit 1")
+    assert failed.returncode == LEFT_CODE
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root")
@@ -46,7 +52,7 @@ def test_a_process_that_cannot_be_killed_is_reported(tmp_path: Path) -> None:
         done = under_watch(*command, watch=("setpriv", "--bounding-set", "-kill"))
     finally:
         os.kill(int(note.read_text()), signal.SIGKILL)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == LEFT_CODE, done.stderr
     process = note.read_text().strip()
     assert f"left behind: process {process}: sleep 300 (cannot be killed)" in done.stdout
 
@@ -102,7 +108,7 @@ def test_a_loop_device_left_attached_is_reported(tmp_path: Path) -> None:
     done = under_watch("losetup", "--find", "--show", str(image), folder=tmp_path)
     device, report = done.stdout.split("\n", 1)
     subprocess.run(["losetup", "--detach", device], check=True)
-    assert done.returncode == 1
+    assert done.returncode == LEFT_CODE
     assert str(image) in report
 
 
@@ -127,7 +133,7 @@ def mount_under_watch(place: Path, of_the_run: Path) -> subprocess.CompletedProc
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="no device node")
 def test_a_mount_left_in_place_is_reported(tmp_path: Path) -> None:
     done = mount_under_watch(tmp_path / "mine", of_the_run=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == LEFT_CODE
     assert f"left behind: mount fuse.streamfs on {tmp_path}/mine" in done.stdout
 
 
