@@ -7,25 +7,33 @@ Processes that are left are reported and killed; mounts and loop devices are onl
 Mounts and loop devices count when they lie in the directory for temporary files (TMPDIR), which
 scripts/test makes for its own run: other mounts of streamfs on the machine are not the command's.
 
+The exit code is the command's, or 99 when something was left, whether or not the command failed.
+
 Ctrl-C, SIGTERM and the parent's death end the command: all descendants are interrupted, in whatever
 session they are, and have ten seconds to tidy up. The exit code is then 128 and the signal.
 """
 
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim", "fuse.limit_fs"}
+LEFT_CODE = 99  # no other command of the gate exits with it
 GRACE_SECONDS = 3.0
 INTERRUPTED_SECONDS = 10.0
+# The watch blocks these signals and takes them only in wait(), so none interrupts the clean-up.
+ENDING = {signal.SIGINT, signal.SIGTERM}
+BLOCKED = {*ENDING, signal.SIGCHLD}
 
 
 def mounts(folder: str) -> set[str]:
@@ -87,76 +95,85 @@ def descendants() -> dict[int, str]:
     return found
 
 
-def reap() -> bool:
-    """Collect the exit codes of adopted processes; whether any process is still ours."""
-    try:
+def reap() -> None:
+    """Collect the exit codes of adopted processes."""
+    with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        return False
-    return True
 
 
-def end(processes: dict[int, str]) -> None:
-    """Kill what was left, and wait a moment until it is gone."""
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+def end() -> dict[int, str]:
+    """Kill every descendant, and return those that live on after a moment."""
     deadline = time.monotonic() + GRACE_SECONDS
-    while reap() and time.monotonic() < deadline:
+    while (processes := descendants()) and time.monotonic() < deadline:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
         time.sleep(0.01)
+    reap()
+    return processes
 
 
 def interrupt(by: int) -> None:
     """Interrupt every descendant, except those that a terminal's Ctrl-C has reached."""
     for process in descendants():
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             if by != signal.SIGINT or os.getpgid(process) != os.getpgrp():
                 os.kill(process, signal.SIGINT)
 
 
-def stop(by: int, _frame: object) -> None:
-    """Handle a signal, once."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt(by)
+def wait(done: Callable[[], bool], seconds: float, signals: set[signal.Signals]) -> int:
+    """Wait until something is done or the time is over; return the signal that came first, or 0."""
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        taken = signal.sigtimedwait({*signals, signal.SIGCHLD}, 0.1)
+        if taken and taken.si_signo in signals:
+            return taken.si_signo
+    return 0
 
 
-def run(command: list[str]) -> tuple[int, float]:
-    """Run the command until it ends or a signal arrives; return exit code and seconds of grace."""
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    process = subprocess.Popen(command)
-    try:
-        return process.wait(), GRACE_SECONDS
-    except KeyboardInterrupt as signalled:
-        by: int = signalled.args[0]
-        interrupt(by)
-        return 128 + by, INTERRUPTED_SECONDS
+def start(command: list[str], mask: set[signal.Signals | int]) -> subprocess.Popen[bytes]:
+    """Start the command with the signals blocked that were blocked when the watch began."""
+    return subprocess.Popen(
+        command, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    )
 
 
 def main(command: list[str]) -> int:
-    """Run the command and return its exit code, or 1 when something stayed."""
+    """Run the command and return the exit code."""
+    parent = os.getppid()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the kernel was asked to tell
+        return 128 + signal.SIGTERM
     folder = os.path.realpath(tempfile.gettempdir())
     before = left_in(folder)
-    code, grace_s = run(command)
-    deadline = time.monotonic() + grace_s
-    while True:
+
+    def nothing_is_left() -> bool:
         reap()
-        processes = descendants()
+        return not descendants() and left_in(folder) <= before
+
+    try:
+        process = start(command, mask)
+        by = wait(lambda: process.poll() is not None, math.inf, ENDING)
+        by = by or wait(nothing_is_left, GRACE_SECONDS, ENDING)
+        if by:
+            interrupt(by)
+            wait(nothing_is_left, INTERRUPTED_SECONDS, set())
         left = left_in(folder) - before
-        if not (processes or left) or time.monotonic() > deadline:
-            break
-        time.sleep(0.1)
-    for process, text in processes.items():
-        print(f"left behind: process {process}: {text[:200]}")
-    end(processes)
+    finally:
+        processes = descendants()
+        survivors = end()
+    for number, text in (processes | survivors).items():
+        note = " (cannot be killed)" if number in survivors else ""
+        print(f"left behind: process {number}: {text[:200]}{note}")
     for thing in sorted(left):
         print(f"left behind: {thing}")
-    return code or (1 if processes or left else 0)
+    if by:
+        return 128 + by
+    return LEFT_CODE if processes or left else process.returncode
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from includes import closure, source_files
+from leaks import LEFT_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -199,6 +200,34 @@ def test_the_stamp_covers_what_tests_of_the_laboratory_include() -> None:
         if any(source.is_relative_to(folder) for folder in linked):
             for path in closure(ROOT, source):
                 assert any(path.is_relative_to(name) for name in covered), f"{source}: {path}"
+
+
+# The integration stage with one failed test in pytest's cache, where $3 stands for pytest's run.
+INTEGRATION = """
+set -e
+source scripts/lib.sh
+source scripts/stages.sh
+VENV=$1 BUILD=$2 STREAMFS_NOTES=$2
+python_tests() {
+  mkdir -p "$BUILD/pytest-cache/v/cache"
+  say '{"test_of_time": true}' >"$BUILD/pytest-cache/v/cache/lastfailed"
+  watched sh -c "$command"
+}
+command=$3
+integration_tests
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [("exit 1", 0), ("exit 2", 2), ("exit 3", 3), ("setsid sleep 300 & exit 1", LEFT_CODE)],
+)
+def test_only_failed_tests_have_a_second_attempt(tmp_path: Path, run: str, code: int) -> None:
+    command = ["bash", "-c", INTEGRATION, "bash", sys.prefix, tmp_path, run]
+    done = subprocess.run(command, cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == code
+    again = tmp_path / "again"
+    assert (again.read_text() if again.exists() else "") == ("" if code else "test_of_time\n")
 
 
 class Hanging(NamedTuple):
