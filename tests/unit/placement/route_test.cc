@@ -298,7 +298,7 @@ TEST_F(Route, ALogisticModelTellsPlacesInTheFileApart) {
   publish(1);
   serve_logistic(late, early);
   ASSERT_TRUE(placement_->tick().has_value());
-  for (const uint8_t file_place : {30, 1}) {
+  for (const uint8_t file_place : {uint8_t{30}, uint8_t{1}}) {
     std::vector<RoutedRun> runs;
     Placement::Cursor cursor;
     placement_->route_run({kDefaultVStream, 1, 0, 1, BlockNo{5}, file_place}, false, cursor, runs);
