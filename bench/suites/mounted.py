@@ -25,6 +25,7 @@ from bench.system import output_of
 from bench.table import Row, Target, main, row
 
 SEED = 1
+WORTH_A_TARGET = 0.05  # WAF that labels save
 GUARD = 0.004  # of the device: live data that the metadata log takes beside what it has at first
 
 
@@ -98,9 +99,9 @@ def rows(work: Work, size: Size) -> Iterator[Row]:
         target = at_least(work.closed) if name == "learned" else None
         closed = share_closed(off, ran[name].waf, bound) or 0.0
         yield row(f"{work.name}: gap closed, {name}", closed, "of off to bound", target)
-    saved = share_closed(off, ran["learned"].waf, ran["labels"].waf) or 0.0
-    unit = "of what labels save"
-    yield row(f"{work.name}: saved, learned", saved, unit, at_least(work.of_labels))
+    saved = share_closed(off, ran["learned"].waf, ran["labels"].waf)
+    target = at_least(work.of_labels) if off - ran["labels"].waf >= WORTH_A_TARGET else None
+    yield row(f"{work.name}: saved, learned", saved or 0.0, "of what labels save", target)
 
 
 def at_least(value: float | None) -> Target | None:

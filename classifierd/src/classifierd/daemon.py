@@ -147,7 +147,7 @@ class Session:
         self._unsaved_uses = None  # the writer prepares another model over the published one
         named = publish(self._writer, self._knowledge, self._met_clock)
         if named is not None:
-            # One stream for all is for a full device, and not for the next mount.
+            # A crowded device gets one stream for all; the next mount need not be crowded.
             if not self._knowledge.crowded:
                 self._unsaved_uses = uses_of(self._knowledge.learner.vstreams.values())
             self._unnamed = (self._unnamed | self._named) - named

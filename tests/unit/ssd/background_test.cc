@@ -114,7 +114,7 @@ TEST_F(Background, AnEmptyEnoughBlockIsCollectedWhateverThePolicyPrefers) {
   for (uint64_t page = kYoung; page < kYoungEnd; page += kBlock) put(*ssd, page, kBlock, 2);
   for (uint64_t page = kYoungEnd - 2 * kBlock; page < kYoungEnd; page += kBlock)
     put(*ssd, page, 4, 3);
-  // One more free block is wanted each time, until no block without a live page is left.
+  // Asks for one more free block each time, until no block without a live page is left.
   const auto idle = [&](double valid_limit) {
     const auto more = static_cast<uint32_t>(ssd->stats().free_blocks) + 1;
     return ssd->run_idle({.free_blocks = more, .valid_limit = valid_limit});
