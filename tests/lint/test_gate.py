@@ -28,6 +28,7 @@ stage(fails "none" "one that fails" COMMAND false)
 stage(blocked "none" "one whose fixture fails" NEEDS never-made COMMAND note blocked)
 stage(disk "quick;lab" "one of the laboratory that skips a test" COMMAND without_disk)
 stage(rootless "none" "one that needs root" COMMAND skip "no root")
+stage(forbidden "none" "one whose program exits with EX_NOPERM" COMMAND sh -c "exit 77")
 stage(racy "none" "one with a race" COMMAND true)
 gate_test(racy-again ALONE COMMAND second_attempt)
 stage(front "none" "one that takes time" COMMAND in_front)
@@ -143,6 +144,10 @@ def test_what_was_skipped_or_repeated_is_counted(gate: Gate) -> None:
 def test_a_failure_is_named_and_the_others_run(gate: Gate) -> None:
     assert gate.closing_line("fails", "soak", code=1) == "test: failed: fails"
     assert gate.noted() == ["soak"]
+
+
+def test_an_exit_code_of_77_without_a_reason_is_no_skip(gate: Gate) -> None:
+    assert gate.closing_line("forbidden", code=1) == "test: failed: forbidden"
 
 
 def test_a_stage_whose_fixture_fails_is_not_run(gate: Gate) -> None:
