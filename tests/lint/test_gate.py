@@ -265,6 +265,14 @@ def test_a_terminated_run_leaves_nothing(hanging: Hanging) -> None:
     assert not hanging.folder.exists()
 
 
+def test_a_second_run_in_a_checkout_is_refused(gate: Gate, hanging: Hanging) -> None:
+    assert "another run is under way" in gate.closing_line("lint", code=1)
+    assert hanging.process.poll() is None
+    hanging.process.terminate()
+    hanging.process.wait(timeout=30)
+    assert gate.closing_line("lint") == "Passed: not the whole gate."
+
+
 def test_ctrl_c_ends_the_stages(hanging: Hanging) -> None:
     os.killpg(hanging.process.pid, signal.SIGINT)
     hanging.process.wait(timeout=30)
