@@ -28,6 +28,7 @@ stage(fails "none" "one that fails" COMMAND false)
 stage(blocked "none" "one whose fixture fails" NEEDS never-made COMMAND note blocked)
 stage(disk "quick;lab" "one of the laboratory that skips a test" COMMAND without_disk)
 stage(rootless "none" "one that needs root" COMMAND skip "no root")
+stage(forbidden "none" "one whose program exits with EX_NOPERM" COMMAND sh -c "exit 77")
 stage(racy "none" "one with a race" COMMAND true)
 gate_test(racy-again ALONE COMMAND second_attempt)
 stage(front "none" "one that takes time" COMMAND in_front)
@@ -145,6 +146,10 @@ def test_a_failure_is_named_and_the_others_run(gate: Gate) -> None:
     assert gate.noted() == ["soak"]
 
 
+def test_an_exit_code_of_77_without_a_reason_is_no_skip(gate: Gate) -> None:
+    assert gate.closing_line("forbidden", code=1) == "test: failed: forbidden"
+
+
 def test_a_stage_whose_fixture_fails_is_not_run(gate: Gate) -> None:
     assert gate.closing_line("blocked", "soak", code=1) == "test: failed: never-made blocked"
     assert gate.noted() == ["soak"]
@@ -258,6 +263,14 @@ def test_a_terminated_run_leaves_nothing(hanging: Hanging) -> None:
     hanging.process.wait(timeout=30)
     assert hanging.leaves_nothing()
     assert not hanging.folder.exists()
+
+
+def test_a_second_run_in_a_checkout_is_refused(gate: Gate, hanging: Hanging) -> None:
+    assert "another run is under way" in gate.closing_line("lint", code=1)
+    assert hanging.process.poll() is None
+    hanging.process.terminate()
+    hanging.process.wait(timeout=30)
+    assert gate.closing_line("lint") == "Passed: not the whole gate."
 
 
 def test_ctrl_c_ends_the_stages(hanging: Hanging) -> None:
