@@ -249,7 +249,7 @@ integration_tests
     [("exit 1", 0), ("exit 2", 2), ("exit 3", 3), ("setsid sleep 300 & exit 1", LEFT_CODE)],
 )
 def test_only_failed_tests_have_a_second_attempt(tmp_path: Path, run: str, code: int) -> None:
-    command = ["bash", "-c", INTEGRATION, "bash", sys.prefix, tmp_path, run]
+    command = ["bash", "-c", INTEGRATION, "bash", sys.prefix, str(tmp_path), run]
     done = subprocess.run(command, cwd=ROOT, check=False, timeout=60)
     assert done.returncode == code
     again = tmp_path / "again"
