@@ -32,6 +32,13 @@ hash_of() {
     -print0 2>/dev/null || true; } | sort -z | xargs -0 -r sha256sum | sha256sum | cut -d' ' -f1
 }
 
+# Everything that tests of the laboratory depend on (tests/lint/test_gate.py).
+LAB_FILES=(CMakeLists.txt CMakePresets.json cmake requirements.lock pyproject.toml base learning pmem ssd
+  trace lab classifierd tests/figures tests/unit/lab tests/unit/ssd tests/support tests/CMakeLists.txt
+  docs/REPRODUCTION.md docs/examples .ci/leaks.py .ci/pytest_fuse.py scripts/lib.sh scripts/stage
+  scripts/stages.sh)
+lab_hash() { (cd "$ROOT" && hash_of "${LAB_FILES[@]}"); }
+
 # A stage of set-up is done when its stamp holds the hash of what went into it.
 is_stamped() { [[ -f $STAMPS/$1 && $(<"$STAMPS/$1") == "$2" ]]; }
 stamp() { printf '%s\n' "$2" >"$STAMPS/$1"; }

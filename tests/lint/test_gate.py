@@ -23,6 +23,7 @@ fixture(never-made BEHIND COMMAND false)
 stage(lint "gate;long;quick" "lint of all" COMMAND note lint)
 stage(unit "gate;long" "unit tests" NEEDS made COMMAND note unit)
 stage(formulas "gate;lab" "tests of the laboratory" BEHIND COMMAND note formulas)
+stage(changes "none;lab" "tests during which a file changes" COMMAND change_lab)
 stage(soak "long" "a soak" COMMAND note soak)
 stage(fails "none" "one that fails" COMMAND false)
 stage(blocked "none" "one whose fixture fails" NEEDS never-made COMMAND note blocked)
@@ -43,6 +44,7 @@ note() { say "$1" >>"$STREAMFS_RAN"; }
 skip() { say "$1" >>"$STREAMFS_SKIPPED"; exit 77; }
 without_disk() { say "no disk" >>"$STREAMFS_SKIPPED"; note diskless; }
 second_attempt() { say test_of_time >"$STREAMFS_NOTES/second-attempts"; }
+change_lab() { mkdir lab && touch lab/formula.cc; }
 # Two of these fail together; each waits for a look at the priority of the one behind.
 in_front() {
   mkdir "$STREAMFS_NOTES/here"
@@ -109,6 +111,9 @@ class Gate:
 
     def closing_line(self, *arguments: str, code: int = 0) -> str:
         return self.run(*arguments, code=code).splitlines()[-1]
+
+    def stamps(self) -> list[Path]:
+        return list((self.folder / "cache").glob("*/*"))
 
     def noted(self) -> list[str]:
         return self.ran.read_text().splitlines() if self.ran.exists() else []
@@ -193,8 +198,24 @@ def test_the_stamp_of_a_stage_counts_what_the_stage_skipped(gate: Gate) -> None:
     assert "diskless" not in gate.noted()
 
 
+def test_a_stage_during_which_a_file_changes_has_no_stamp(gate: Gate) -> None:
+    gate.run("changes")
+    assert not gate.stamps()
+    gate.run("formulas")
+    assert gate.stamps()
+
+
+def test_a_stage_whose_programs_were_built_amid_a_change_has_no_stamp(gate: Gate) -> None:
+    lab = gate.folder / "lab"
+    (gate.folder / "scripts/setup").write_text(
+        f"#!/bin/sh\nmkdir {lab} && touch {lab}/formula.cc\n"
+    )
+    gate.run("formulas")
+    assert not gate.stamps()
+
+
 def test_the_stamp_covers_what_tests_of_the_laboratory_include() -> None:
-    text = (ROOT / "scripts/stage").read_text()
+    text = (ROOT / "scripts/lib.sh").read_text()
     found = re.search(r"LAB_FILES=\((.*?)\)", text, re.DOTALL)
     assert found
     covered = found[1].split()
@@ -228,7 +249,7 @@ integration_tests
     [("exit 1", 0), ("exit 2", 2), ("exit 3", 3), ("setsid sleep 300 & exit 1", LEFT_CODE)],
 )
 def test_only_failed_tests_have_a_second_attempt(tmp_path: Path, run: str, code: int) -> None:
-    command = ["bash", "-c", INTEGRATION, "bash", sys.prefix, tmp_path, run]
+    command = ["bash", "-c", INTEGRATION, "bash", sys.prefix, str(tmp_path), run]
     done = subprocess.run(command, cwd=ROOT, check=False, timeout=60)
     assert done.returncode == code
     again = tmp_path / "again"
