@@ -65,7 +65,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        work as in fstab(5)
 )";
 
-// Returns the folder that systemd gives classifierd, or its user's one; empty: there is none.
+// Returns the folder that systemd gives classifierd, or its user's one.
 std::string state_folder_of_classifierd() {
   if (geteuid() == 0) return "/var/lib/classifierd";
   const char* const state = secure_getenv("XDG_STATE_HOME");
@@ -74,12 +74,19 @@ std::string state_folder_of_classifierd() {
   return home == nullptr || *home != '/' ? "" : std::string(home) + "/.local/state/classifierd";
 }
 
+// Returns the folder in which a mount looks for a model unasked. Empty: there is none, or $HOME is
+// another user's.
+std::string default_model_folder() {
+  std::string folder = state_folder_of_classifierd();
+  return ::access(folder.c_str(), X_OK) == 0 ? folder : "";
+}
+
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
                                   const std::vector<std::string>& options) {
   MountCommand command;
   command.filesystem.meta_growth = true;
   command.filesystem.profiles_folder = placement::kProfilesFolder;
-  command.filesystem.model_path = state_folder_of_classifierd();
+  command.filesystem.model_path = default_model_folder();
   for (const std::string& option : options) SFS_TRY(apply_option(command, option));
   if (command.meta.empty()) return Error{EINVAL, "-o meta=PATH is missing"};
   command.data = absolute_data(data);
