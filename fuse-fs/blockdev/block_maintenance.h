@@ -14,10 +14,10 @@
 
 namespace streamfs::blockdev {
 
-// Each method does its part of the method of Device that has the same name; begin() and end() are
-// those of begin_idle() and end_idle(). prepare_poweroff() does not flush.
-// Errors: begin(), end() and prepare_poweroff() return those of the commands to the device;
-// ETIMEDOUT if work goes on after an interrupt.
+// The methods of Device with the same names call these; begin_idle() and end_idle() call begin()
+// and end(). prepare_poweroff() does not flush; the caller has done that. Errors: begin(), end()
+// and prepare_poweroff() return those of the commands to the device; ETIMEDOUT if work goes on
+// after an interrupt.
 class BlockMaintenance {
  public:
   virtual ~BlockMaintenance() = default;

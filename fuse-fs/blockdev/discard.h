@@ -15,7 +15,7 @@ struct DiscardUnits {
 
 // Reads queue/discard_granularity (for a partition, that of its disk) and discard_alignment in the
 // device's folder of /sys. If the granularity is missing or no multiple of 4 KiB, the result is the
-// default, units of 4 KiB. Such an alignment counts as 0.
+// default, units of 4 KiB. An alignment that is no multiple of 4 KiB counts as 0.
 DiscardUnits discard_units(const std::filesystem::path& directory);
 
 struct ByteRange {

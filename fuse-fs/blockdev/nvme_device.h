@@ -16,8 +16,8 @@
 //
 // A controller reset disables Streams, and writes that name a stream are then refused. Such a write
 // is sent again without a stream (and counts on pStream 0), and the next write takes streams again.
-// If it gets fewer, the pStreams beyond that number are written without a stream. A device that is
-// open for reading takes no streams.
+// If the controller gives fewer, the pStreams beyond that number are written without a stream. A
+// device that is open for reading takes no streams.
 //
 // Thread safety and crashes: see device.h; a completion may run in the controller's thread.
 // Statistics are counted since open. The bytes written to the medium are the device's own figure,

@@ -13,8 +13,8 @@ namespace streamfs::tools {
 
 class Launch {
  public:
-  // Forks. The child gets a Launch; in the first process this does not return. If the fork fails,
-  // it returns what foreground() does.
+  // Forks. The child gets a Launch, in a session of its own and in the directory /; in the first
+  // process this does not return. If the fork fails, it returns what foreground() does.
   static Launch background();
   static Launch foreground() { return Launch(-1); }
 

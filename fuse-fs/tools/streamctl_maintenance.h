@@ -1,6 +1,7 @@
 // streamctl trim, maintain, prepare-poweroff and watch-suspend: long work on a mounted filesystem.
-// The client asks for it in slices of half a second, so that an unmount waits for one slice at
-// most. Thread safety: once in a process. After a crash: finished slices stay done.
+// The client asks for it in slices of half a second, so that an unmount waits for one slice only.
+//
+// Thread safety: once in a process. After a crash: finished slices stay done.
 #pragma once
 
 #include <string>
