@@ -14,6 +14,10 @@
 
 namespace streamfs::blockdev {
 
+// The methods of Device with the same names call these; begin_idle() and end_idle() call begin()
+// and end(). prepare_poweroff() does not flush; the caller has done that. Errors: begin(), end()
+// and prepare_poweroff() return those of the commands to the device; ETIMEDOUT if work goes on
+// after an interrupt.
 class BlockMaintenance {
  public:
   virtual ~BlockMaintenance() = default;
@@ -24,7 +28,7 @@ class BlockMaintenance {
   virtual Result<IdleWork> prepare_poweroff(const IdleLimits& limits) = 0;
 
   // Enclose each request to the device, in any thread. request_begins() interrupts background work
-  // and waits until it has stopped.
+  // and waits until it has stopped. If that fails, it logs a warning, and the request goes on.
   virtual void request_begins() {}
   virtual void request_ended() {}
 };

@@ -69,9 +69,9 @@ struct StreamStats {
   uint64_t gc_bytes = 0;       // copied by garbage collection into this stream
 };
 
-// Totals: of an emulated device since it was made, of others since open. If nand_known is false,
-// nand_bytes and all fields after it but `streams` are unknown. If inside_known is false, only
-// nand_bytes of them is known.
+// Totals: of an emulated device since it was made, of others since open. nand_bytes is known if
+// nand_known is true. The fields from gc_bytes to latency_p999_us are known if inside_known is true
+// as well.
 struct DeviceStats {
   uint64_t written_bytes = 0;
   uint64_t read_bytes = 0;
@@ -103,8 +103,10 @@ class Device {
   virtual Result<uint64_t> measure() { return info().capacity_blocks; }
   // Errors: EMEDIUMTYPE if the device reports that it was formatted or replaced since open.
   virtual Result<void> check_same() { return {}; }
-  // Require: lengths are multiples of kBlockSize; buffers stay alive and unchanged until the
-  // completion.
+  // Transfer whole blocks. Require: lengths are multiples of kBlockSize; buffers stay alive and
+  // unchanged until the completion.
+  // Errors, in the completion: EINVAL beyond the device's end; EROFS if it is open for reading; EIO
+  // and others of the device.
   virtual void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) = 0;
   virtual void read(BlockNo first, Bytes bytes, Completion done) = 0;
   virtual Result<void> flush() = 0;  // covers every write completed before the call
@@ -141,9 +143,10 @@ struct OpenOptions {
 // NVMe controller with Streams or FDP. The device is locked exclusively while open.
 // Errors: ENOENT, EACCES, EROFS (read-only device opened for writing), EBUSY (another holder after
 // wait_seconds), ENOTBLK (neither device nor file), EINVAL (foreign image of an SSD, smaller than a
-// block, unknown nvme: form, or real_time for a device that is not emulated).
+// block, unknown nvme: form, or real_time for a device that is not emulated); for an NVMe namespace
+// those of nvme::discover() and PassthroughController::open(), too.
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
-// Errors: EINVAL for blocks beyond `capacity`.
+// Returns EINVAL if one of these blocks lies beyond `capacity`.
 Result<void> check_range(BlockNo first, uint64_t blocks, uint64_t capacity);
 // Returns the path in DATA, without the prefix that names the kind.
 std::string_view path_of(std::string_view data);

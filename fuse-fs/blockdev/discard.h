@@ -13,8 +13,9 @@ struct DiscardUnits {
   uint64_t offset_bytes = 0;  // of the first unit; a partition may begin inside a unit
 };
 
-// Reads queue/discard_granularity (a partition's: its disk's) and discard_alignment in the device's
-// folder of /sys. A value that is no multiple of 4 KiB counts as not given.
+// Reads queue/discard_granularity (for a partition, that of its disk) and discard_alignment in the
+// device's folder of /sys. If the granularity is missing or no multiple of 4 KiB, the result is the
+// default, units of 4 KiB. An alignment that is no multiple of 4 KiB counts as 0.
 DiscardUnits discard_units(const std::filesystem::path& directory);
 
 struct ByteRange {

@@ -1,11 +1,11 @@
-// Background operations of an eMMC card: started when its status asks for them, interrupted (HPI)
-// by the first request.
+// Runs the background operations of an eMMC card: starts them when the card's status asks for them,
+// and interrupts them (HPI) at the next request.
 //
-// The kernel does not start manual background operations and does not know of these: a request that
+// The kernel neither starts manual background operations nor knows that they run, so a request that
 // reaches a busy card fails. They are therefore started only on a whole card, which is opened
-// exclusively, and only with no request in flight; each request waits for the interrupt. A card
-// whose background operations are automatic or cannot be interrupted is left alone. The bit that
-// enables them is never set, because it cannot be cleared.
+// exclusively, and only while no request is in flight. Each request first waits for the interrupt.
+// A card whose background operations are automatic, not enabled, or cannot be interrupted is left
+// alone. The bit that enables them is never set, because it cannot be cleared.
 // Thread safety, crash: block_maintenance.h.
 #pragma once
 
@@ -26,7 +26,8 @@ class EmmcMaintenance final : public BlockMaintenance {
  public:
   // Sends a command by ioctl(MMC_IOC_CMD). Returns 0 or an errno.
   using Send = std::function<int(mmc_ioc_cmd&)>;
-  // `card`: its relative address. Never fails: if the card cannot be used, capabilities() says why.
+  // `card` is the card's relative address. Never fails: if the card cannot be used, capabilities()
+  // says why.
   static std::unique_ptr<EmmcMaintenance> open(Send send, uint16_t card);
 
   IdleCapabilities capabilities() const override;

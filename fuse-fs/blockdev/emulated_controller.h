@@ -1,17 +1,20 @@
 // An emulated SSD (ssd/ssd.h) as an NVMe controller with one namespace, at the level of commands:
 // identify, directives, FDP, log pages, reads and writes. NvmeDevice drives it as a real device.
 //
-// Streams: the host chooses identifiers. An open stream holds a stream of the emulated device; if
-// none is free, the stream opened first is closed. Streams work only while enabled. reset()
-// disables them and releases their resources.
+// Streams: the host chooses identifiers. An open stream holds a stream of the emulated device. At
+// most as many are open as the namespace has allocated (without an allocation, as are free). If
+// that many are open, the stream opened first loses its place to the new one, which goes on in the
+// same open block. Streams work only while enabled. reset() disables them and releases their
+// resources.
 //
-// FDP: one reclaim group; each stream is a reclaim unit handle and a superblock the reclaim unit.
-// The space left in a unit is computed from the bytes written to the stream. A handle update closes
-// the stream's open block, and the next write begins another. A write with an unknown placement
-// goes to the first handle. There is no log of FDP events.
+// FDP: there is one reclaim group. Each stream of the emulated device is a reclaim unit handle, and
+// an erase block is a reclaim unit. The space left in a unit is computed from the bytes that went
+// to the stream since the last handle update. A handle update closes the stream's open block, and
+// the next write begins another. A write with an unknown placement goes to the first handle. There
+// is no log of FDP events.
 //
-// A read or write that covers a 4 KiB page in part is refused. A deallocation frees whole pages
-// only.
+// A read or write that covers a 4 KiB page in part is refused (Invalid Field). A deallocation frees
+// whole pages only.
 //
 // Thread safety: see controller.h. Commands run in the caller's thread. Crash: see ssd.h;
 // directives live in memory only.
@@ -65,8 +68,8 @@ class EmulatedController final : public nvme::Controller {
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
   void start(const nvme::Command& command, Bytes data, nvme::Done done) override;
 
-  // A controller level reset. Only tests call it: a reset is what NvmeDevice has to survive, and a
-  // host cannot ask for one through nvme::Controller.
+  // Resets the controller (a controller level reset). Only tests call it: NvmeDevice has to survive
+  // a reset, and nvme::Controller has no command for one.
   void reset();
 
  private:

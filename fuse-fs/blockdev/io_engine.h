@@ -23,7 +23,7 @@ class IoEngine {
   // Waits for this thread's requests. Requires: no other thread has any in flight.
   virtual ~IoEngine() = default;
   virtual const char* name() const = 0;
-  virtual bool takes_streams() const = 0;
+  virtual bool takes_streams() const = 0;  // whether write() passes `stream` on to the kernel
   // Transfer all bytes or fail; short transfers are continued. `stream` is a write stream of the
   // kernel (write_streams.h), 0 for none; an engine that takes none ignores it.
   // Errors: EIO past the end of the device, for which the kernel returns ENOSPC to a write.

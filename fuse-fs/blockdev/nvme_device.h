@@ -8,13 +8,16 @@
 // as the device chooses; a device that cannot deallocate ignores trims. release() releases a
 // stream's identifier, or moves a placement handle to another reclaim unit (handle update).
 //
-// Retries: a command that a controller refuses for a transient state is sent again five times,
-// after growing pauses. A command that a reset cancels, or that finds no path, is sent again for up
-// to half a minute; that time is counted once for the controller, not for each command.
+// Retries: an I/O command that a controller refuses for a transient state is sent again up to five
+// times, after growing pauses. An I/O command that a reset cancels, or that finds no path, is sent
+// again for up to half a minute; that time is counted once for the controller, not for each
+// command. If the last try fails in one of these ways, the error is EIO. Admin commands are not
+// retried here.
 //
 // A controller reset disables Streams, and writes that name a stream are then refused. Such a write
 // is sent again without a stream (and counts on pStream 0), and the next write takes streams again.
-// A device may accept a placement without using it: honoured() compares its handles.
+// If the controller gives fewer, the pStreams beyond that number are written without a stream. A
+// device that is open for reading takes no streams.
 //
 // Thread safety and crashes: see device.h; a completion may run in the controller's thread.
 // Statistics are counted since open. The bytes written to the medium are the device's own figure,
@@ -70,8 +73,11 @@ class NvmeDevice final : public Device {
   const nvme::Discovery& found() const { return found_; }
   uint64_t max_transfer_bytes() const { return max_transfer_bytes_; }  // of one command
   nvme::Controller& controller() { return *controller_; }
-  // Returns whether each pStream written so far shows at its handle, or as an open stream. Returns
-  // nothing before any write to a pStream other than the default one.
+  // Asks the device whether it uses placements: it may accept one without using it. Returns whether
+  // each pStream written so far is an open stream, or has a handle whose reclaim unit has another
+  // amount left than at open. The answer may be a wrong `false` after release() of a stream, or if
+  // a whole number of reclaim units was written. Returns nothing before any write to a pStream
+  // other than the default one. Errors: the controller's.
   Result<std::optional<bool>> honoured();
 
  private:
@@ -105,7 +111,8 @@ class NvmeDevice final : public Device {
   uint64_t max_transfer_bytes_ = kBlockSize;
   std::vector<Placement> placements_;  // of each pStream
   nvme::Written written_at_open_;
-  // When the first command that was cut off since the last answer was first sent; max(): none was.
+  // The time at which the first command that was cut off since the controller's last answer was
+  // first sent; max() if none was cut off.
   std::atomic<std::chrono::steady_clock::time_point> cut_off_since_{
       std::chrono::steady_clock::time_point::max()};
   std::atomic<bool> streams_lost_{false};

@@ -1,11 +1,12 @@
-// An NVMe namespace through Linux's character device /dev/ngXnY. I/O goes through io_uring if the
-// kernel passes commands (5.19 and later), else by ioctl in the caller's thread. Admin commands go
-// by ioctl; all but identify need CAP_SYS_ADMIN.
+// An NVMe namespace through Linux's character device /dev/ngXnY. start() sends I/O commands through
+// io_uring if the kernel passes commands (5.19 and later) and this thread gets a ring. Otherwise it
+// sends them by ioctl, and the call returns after the completion. io() and admin() always go by
+// ioctl; all admin commands but identify need CAP_SYS_ADMIN.
 //
-// While open, it holds the block device of the namespace exclusively, so that nobody mounts it, and
-// a lock on the character device. No test has met a real device: tests cover the structures handed
-// to the kernel, the ring on a substitute file, the reading of /sys and the refusals that need no
-// device.
+// While open, it holds the block device of the namespace exclusively (if there is one), so that
+// nobody mounts it, and a lock on the character device. No test has met a real device: tests cover
+// the structures handed to the kernel, the ring on a substitute file, the reading of /sys and the
+// refusals that need no device.
 //
 // Thread safety and crashes: see controller.h.
 #pragma once

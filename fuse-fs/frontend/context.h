@@ -28,7 +28,7 @@ class Context {
   struct Settings {
     std::string control_path;     // value of user.streamfs.control on the root; empty = none
     bool names_wait = false;      // -o dirsync: namespace changes wait for the device too
-    bool direct_io = false;       // no page cache; OPEN is answered then
+    bool direct_io = false;       // no page cache; the kernel then sends OPEN and CREATE
     OpTimes* op_times = nullptr;  // outlives the session; null: nothing is timed
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
@@ -45,6 +45,7 @@ class Context {
     SFS_ASSERT(!waiting_forbidden());
     return fs_;
   }
+  // Returns the Wait of a change of the namespace.
   Wait names() const { return settings.names_wait ? Wait::kDevice : Wait::kNever; }
 
   InodeId inode(fuse_ino_t ino) const { return ino == FUSE_ROOT_ID ? fs_.root() : InodeId{ino}; }
@@ -57,9 +58,11 @@ class Context {
   FullDisk full_disk;
   // Whether the kernel obeys ACLs. INIT sets it, before any other request.
   std::atomic<bool> acls{true};
-  // Whether there is a write-back cache: then writes change times in the kernel. INIT sets it.
+  // Whether the kernel has a write-back cache, and so sets a file's times itself at a write. INIT
+  // sets it.
   std::atomic<bool> kernel_keeps_times{true};
-  // Makes the kernel write a file's dirty pages back and waits for that. Requires: Wait::kKernel.
+  // Makes the kernel write a file's dirty pages back and waits for that. Requires: called in a task
+  // of Wait::kKernel, or on a thread that serves no requests.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};
   Dispatcher dispatcher;  // last: its end runs what was posted

@@ -21,6 +21,7 @@ struct ControlAnswer {
   std::vector<int> fds;  // to send along; borrowed
 };
 
+// Returns the answer {"ok": false} with the error's sentence and errno.
 ControlAnswer refusal(const Error& error);
 
 // Returns the learning daemon's own user (systemd/streamfs.sysusers.conf), if there is one.
@@ -28,7 +29,7 @@ std::optional<uid_t> daemon_user();
 
 // The process at the other end of the socket, as SO_PEERCRED says. Everyone may look, and sees
 // numbers and built-in names. Only root and the mount's owner may change anything. They and the
-// user classifierd see all names, and that user may attach.
+// user classifierd see all names, and that user may attach. An attached peer may report savings.
 struct ControlPeer {
   uid_t uid = 0;
   // Takes the place of the learning daemon until this peer hangs up. Returns false if it is taken.
@@ -37,6 +38,8 @@ struct ControlPeer {
   std::function<bool()> is_daemon = [] { return false; };
 };
 
+// Executes one request and returns its answer, or a refusal. May take long (sync, grow, shutdown);
+// maintenance and trim work for 5 s at most in one request.
 ControlAnswer answer_control(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
                              std::string_view line);
 

@@ -30,11 +30,11 @@ std::string control_directory();
 
 class ControlServer {
  public:
-  // Makes the directory of `path` and listens there. Errors: those of bind and mkdir; EPERM, other
-  // users may change the directory.
+  // Makes the directory of `path` and listens there. Errors: those of bind(2) and mkdir(2);
+  // ENAMETOOLONG; EPERM, other users may change the directory.
   static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, Meters& meters,
                                                      std::string path);
-  ~ControlServer();  // closes all connections
+  ~ControlServer();  // ends all connections, after the requests that they have in hand
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
   const std::string& path() const { return path_; }

@@ -30,14 +30,15 @@ namespace streamfs::frontend {
 
 enum class Wait : unsigned char { kNever, kDevice, kKernel };
 
-// Is true while this thread runs a task that must not wait.
+// Is true while a ring's thread runs a task, which must not wait there. Always false over
+// /dev/fuse.
 bool& waiting_forbidden();
 
 class Dispatcher {
  public:
   Dispatcher() : pushers_("fs-pusher", 16), device_("fs-device", 32), kernel_("fs-kernel", 16) {}
 
-  // INIT sets it, before any other request.
+  // Requires: the handler of INIT calls it, before any other request.
   void set_over_io_uring(bool on) { over_io_uring_.store(on, std::memory_order_relaxed); }
   bool over_io_uring() const { return over_io_uring_.load(std::memory_order_relaxed); }
 
@@ -49,9 +50,9 @@ class Dispatcher {
     task();
     waiting_forbidden() = false;
   }
-  // Runs `push`, which makes the kernel write dirty pages back, and returns when that is done.
+  // Runs `push`, which makes the kernel write dirty pages back, on a thread for that, and returns
+  // when it has returned.
   void push(const std::function<void()>& push);
-  // Runs `task`, which replies, soon and on another thread.
 
  private:
   std::atomic<bool> over_io_uring_{false};

@@ -8,14 +8,16 @@
 //   the next write(2) ─► GETATTR with a handle, sent by fuse_cache_write_iter() in fs/fuse/file.c
 //                     ─► ask() ─► ENOSPC, once
 //
-// Each loss is reported to exactly one write(2), so later overwrites of the file succeed. Until the
+// Each loss is reported to at most one write(2), so later overwrites of the file succeed. Until the
 // report, no reply lets the kernel cache the file's attributes. WRITEs that fail within a second
-// after the report were under way, and belong to the same loss. Until the loss ends, a WRITE that
-// would leave a hole where pages were dropped is refused. A loss that no write(2) asks about ends
-// after a while.
+// after the report were under way, and belong to the same loss. Until that second is over, a WRITE
+// that would leave a hole where pages were dropped is refused.
 //
-// The kernel may hold more dirty pages than there is free space, so its limit is lowered with the
-// free space.
+// A write(2) that asks 30 s after the last lost page, or 1 s after it if there is space again, is
+// not told: it ends the loss. A loss that no write(2) asks about stays until forget().
+//
+// The kernel may hold more dirty pages than there is free space, so this object lowers the kernel's
+// limit of dirty pages as the free space shrinks.
 //
 // Expiring attributes takes no page lock. The thread therefore never waits for a WRITE, and no page
 // that the kernel holds is dropped.
@@ -40,6 +42,7 @@ namespace streamfs::frontend {
 
 class FullDisk {
  public:
+  // The thread of this object calls all hooks. ask() calls free_bytes() as well, in its own thread.
   struct Hooks {
     std::function<uint64_t()> free_bytes;
     std::function<void(std::optional<uint64_t> bytes)> limit_dirty;
@@ -50,28 +53,30 @@ class FullDisk {
   FullDisk(const FullDisk&) = delete;
   FullDisk& operator=(const FullDisk&) = delete;
 
-  // Without start(), no loss is kept. Requires: it is called once at most.
+  // Starts the thread. Without start(), no loss is kept. Requires: it is called once at most.
   void start(Hooks hooks);
+  // Ends the thread, after a hook that it runs. From then on no new loss is kept.
   void stop();
 
-  // A WRITE from the page cache stored `bytes`.
+  // Takes note that a WRITE from the page cache stored `bytes`.
   void wrote(uint64_t bytes);
-  // A WRITE from the page cache found no space.
+  // Takes note that a WRITE from the page cache found no space.
   void not_stored(InodeId id, uint64_t offset);
-  // Returns whether bytes at `offset`, past the end of the stored file, would leave such a hole.
+  // Returns whether a WRITE at `offset` lies behind pages that were dropped. The caller refuses it
+  // if `offset` is also past the end of the stored file, because it would leave a hole.
   bool is_beyond_loss(InodeId id, uint64_t offset) const;
   // Returns whether a loss is still to be reported to a write(2).
   bool is_losing(InodeId id) const;
   // Takes note of a write(2) that asks for space. Returns true if it gets ENOSPC.
   bool ask(InodeId id);
-  // Ends a loss: a program changed the size, or the kernel does not know the inode any more.
+  // Ends a loss, because a program changed the size or the kernel has forgotten the inode.
   void forget(InodeId id);
 
  private:
   void run();
   void look();
   struct Loss {
-    uint64_t from;      // the lowest offset
+    uint64_t from;      // the lowest offset of a dropped page
     uint64_t since_ms;  // when the last page was lost, or the loss was reported
     bool told = false;
   };

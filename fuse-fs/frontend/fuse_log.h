@@ -1,5 +1,5 @@
-// Routes libfuse's own messages to our log, a repeated one once a minute. While a mount is tried,
-// the messages are kept for its error.
+// Routes libfuse's own messages to our log. A message that repeats the last one is logged once a
+// minute. While a mount is tried, the first message is kept for the mount's error.
 // Thread safety: any thread.
 #pragma once
 
@@ -7,8 +7,10 @@
 
 namespace streamfs::frontend {
 
-void route_fuse_log();      // once, before the first session
-void begin_capture();       // from now on, messages are kept
-std::string end_capture();  // the first of them, without its newline; empty if none
+void route_fuse_log();  // once, before the first session
+// Keeps the next message from now on, and drops the others.
+void begin_capture();
+// Ends this, and returns the kept message without its newline; "" if there was none.
+std::string end_capture();
 
 }  // namespace streamfs::frontend

@@ -14,12 +14,14 @@
 
 namespace streamfs::frontend {
 
-// Exempts this process from writeback throttling, because the mount's write-back waits for this
-// process. Returns false if that is not permitted. Requires: no thread has been started yet.
+// Exempts this thread, and threads that it starts later, from writeback throttling, because the
+// mount's write-back waits for this process. Returns false if that is not permitted. Requires: no
+// thread has been started yet.
 bool become_io_flusher();
 
-// `device` is st_dev of the mount. `flusher`: what become_io_flusher() said; only then may the
-// mount have as many dirty pages as any other filesystem.
+// Raises read-ahead and the mount's share of dirty pages. `device` is st_dev of the mount.
+// `flusher` is the result of become_io_flusher(): if it is true, the kernel's strict limit for FUSE
+// is lifted, too. A setting that cannot be written stays as it is.
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/class/bdi");
 
 // Limits the dirty pages of this mount that the kernel may hold. A nearly full disk needs that,
@@ -31,7 +33,8 @@ void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
 // Returns the kernel's number of the connection that is mounted there, without a request to it.
 // 0: there is none.
 unsigned connection_of(const std::string& mountpoint);
-// Returns whether the connection exists. Once it has ended, another mount may get its number.
+// Returns whether the connection exists; false if this process may not open fusectl. Once it has
+// ended, another mount may get its number.
 bool is_connected(unsigned connection);
 // Ends a connection: programs that wait for its answers, or ask later, get an error. The
 // mountpoint stays mounted, so that no program writes into the directory beneath.

@@ -1,8 +1,10 @@
 // Measures how long requests take, by operation: from when libfuse hands one over until it is
 // answered. This includes waiting for a worker, but not waiting in the kernel's queue.
 //
-// ops.cc names the operation of each handler (kTimed); run() in context.h counts its end. Requests
-// without an answer (FORGET) and requests that are answered at once (OPEN, RELEASE) are not timed.
+// ops.cc names the operation of each handler (kTimed), and run() in context.h adds the time at its
+// end. FORGET, which has no answer, and OPEN and RELEASE, which are answered at once, are not
+// timed.
+//
 // Thread safety: any thread. Threads count apart (base/thread_counters.h): a request takes two
 // readings of the clock and two additions to a cache line of its own thread.
 #pragma once

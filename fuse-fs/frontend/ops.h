@@ -1,8 +1,9 @@
 // The operations of the low-level FUSE protocol: each decodes, calls the filesystem, replies once.
 //
-// These are left out on purpose: open, opendir, flush, create (see operations()), which libfuse
-// answers with ENOSYS, so that the kernel never asks again; locks (the kernel keeps them); access
-// (default_permissions); copy_file_range (the kernel copies through the page cache).
+// Some operations have no handler. libfuse answers opendir and flush with ENOSYS, so that the
+// kernel never asks again; open and create, too, unless the mount has direct_io. The kernel keeps
+// locks itself, checks access itself (default_permissions), and copies through the page cache
+// (copy_file_range).
 // Thread safety: libfuse calls the handlers from many threads. Names and buffers live until the
 // handler returns, so tasks that are handed off copy them. (A WRITE's buffer lives until the reply
 // over io_uring, which is the only transport that hands WRITEs off.)
@@ -12,6 +13,7 @@
 
 namespace streamfs::frontend {
 
+// Returns the table of handlers. open, create and release are in it only with `direct_io`.
 fuse_lowlevel_ops operations(bool direct_io);
 
 namespace op {

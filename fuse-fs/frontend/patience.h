@@ -19,7 +19,7 @@
 
 namespace streamfs::frontend {
 
-// Requests taken and not answered, counted by the look they were taken after.
+// Counts the requests that are taken and not answered, by the look after which they were taken.
 class InHand {
  public:
   // Ages are counted modulo kLooks: a request older than that seems younger.
@@ -32,13 +32,14 @@ class InHand {
     return look;
   }
   void answered(unsigned look) { counters_.add(kLooks + look, 1); }
-  // Counts a request, unless it first waits for other requests. Such a request counts from its turn
-  // on, because the others count themselves.
+  // Counts a request, unless it first waits for other requests. Such a request counts from the
+  // start of its Turn, because the others count themselves.
   std::optional<unsigned> take(bool waits_for_others) {
     return waits_for_others ? std::nullopt : std::optional(taken());
   }
   class Elsewhere;
-  // Lives while a thread has a request in hand. At its end the request has its answer.
+  // Lives while a thread has a request in hand. `look` is the result of take(). At the Turn's end
+  // the request has its answer.
   class Turn {
    public:
     Turn(InHand& requests, std::optional<unsigned> look)
@@ -92,7 +93,7 @@ class Patience {
  public:
   struct Limit {
     std::chrono::milliseconds limit;
-    std::function<void()> give_up;  // on a thread of this object
+    std::function<void()> give_up;  // runs on a thread of this object, which then ends
   };
   Patience(InHand& in_hand, Limit limit);
   ~Patience();

@@ -26,10 +26,11 @@ bool owns_mount(uid_t uid);
 // Returns whether this is a regular file that runs as another user or group.
 bool is_privileged(const meta::Attributes& file);
 
-// Makes `change` clear the bits that `file` loses through this caller.
+// Makes `change` clear the bits of setuid and setgid that `file` loses when this caller writes it.
 void take_privileges(fuse_req_t req, const meta::Attributes& file, meta::AttributeChange& change);
 
-// Clears the bits of a file that this caller is about to change. Errors: those of set_attributes().
+// Clears these bits of a file that this caller is about to change, and sets its ctime; does nothing
+// if the file is not privileged. Errors: those of attributes() and set_attributes().
 Result<void> drop_privileges(fuse_req_t req, Context& context, InodeId id);
 
 }  // namespace streamfs::frontend

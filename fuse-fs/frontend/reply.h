@@ -23,8 +23,10 @@ struct stat to_stat(const Context& context, const meta::Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
 
 void reply_status(fuse_req_t req, const Result<void>& done);
+// Answers with the error's errno, and logs EIO and EUCLEAN.
 void reply_error(fuse_req_t req, const Error& error);
-// The entry carries a reference, which is given back if the kernel does not take the answer.
+// Answers with an entry. The caller took a reference of the inode for it; the reference is given
+// back if the kernel does not take the answer.
 void reply_entry(fuse_req_t req, Context& context, const Result<meta::Attributes>& found);
 void reply_attributes(fuse_req_t req, const Context& context,
                       const Result<meta::Attributes>& found);

@@ -45,19 +45,22 @@ class Session {
     unsigned threads = 32;
     Context::Settings context;
   };
-  // Errors: ENODEV (no /dev/fuse), EACCES and EPERM (may not mount), ENOENT, ENOTDIR, EBUSY,
-  // ENOTEMPTY (mountpoint), EINVAL (an option).
+  // Errors: those of check_mountpoint(); EACCES and EPERM (may not mount), EBUSY (mountpoint),
+  // EINVAL (an option). For a user other than root, ENODEV may also mean that fusermount3 is
+  // missing.
   static Result<std::unique_ptr<Session>> mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Answers requests until the filesystem is unmounted. `ready` runs on a thread of its own.
+  // Answers requests until the filesystem is unmounted. Calls `ready` on a thread of its own once
+  // the mount answers. Errors: libfuse's loop failed. Requires: it is called once.
   Result<void> serve(const std::function<void()>& ready);
   // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back. If
-  // files stay open, it has dirty pages written back and detaches the mount all the same. If the
-  // mount lives on in another mount namespace, or detached, it ends the connection.
+  // the mount is still in use after 2 s, has dirty pages written back and detaches the mount all
+  // the same. If the mount lives on in another mount namespace, or detached, ends the connection
+  // after it has dirty pages written back. Requires: not on a thread that answers requests.
   void request_unmount();
 
  private:

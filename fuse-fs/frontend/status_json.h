@@ -28,17 +28,18 @@ nlohmann::json maintenance_json(const data::MaintenanceRun& run);
 nlohmann::json free_trim_json(const data::FreeTrim& trim);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
 nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
-// kAll: with the names of programs, directories, extensions and labels, which are only for users
-// who may see all files.
+// kAll adds the names of programs, directories, extensions and labels, which are only for users who
+// may see all files.
 enum class Names : uint8_t { kBuiltIn, kAll };
 // `device` has garbage collection's copies by pStream, if the device counts them.
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
                             const blockdev::DeviceStats& device, Names names);
-// Has the operations that were requested at least once.
+// Returns the times of the operations that were requested at least once.
 nlohmann::json metrics_json(const OpTimes& ops);
-// nullopt: nothing is known of the block, and "known" is false.
+// Describes a block's last write. If `birth` is nullopt, nothing is known of it, and "known" is
+// false.
 nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);
-// `classes`: of the first chunks of DATA; the others have class 0.
+// `classes` has one entry for each of the first chunks of DATA; the others have class 0.
 nlohmann::json chunks_json(std::span<const uint8_t> classes, uint64_t data_blocks);
 
 }  // namespace streamfs::frontend

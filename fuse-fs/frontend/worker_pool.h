@@ -1,6 +1,7 @@
 // Threads for tasks that must not run on a thread that serves the transport.
 //
-// Thread safety: any thread may call post(). The destructor runs all posted tasks, then joins.
+// Thread safety: any thread may call post(), until the destructor begins. The destructor runs all
+// posted tasks, then joins.
 #pragma once
 
 #include <deque>
@@ -22,6 +23,9 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
+  // Queues a task, which runs on any thread of the pool. Tasks begin in the order of post(). Starts
+  // a thread if no idle one is left for it; if that fails, the task waits for the threads that
+  // there are.
   void post(std::function<void()> task);
 
  private:

@@ -1,6 +1,6 @@
 // NVMe I/O commands through io_uring (IORING_OP_URING_CMD), on a file that supports them.
 // Thread safety: as uring::Ring. A Done runs once, in the uring::drive() of the thread that started
-// the command, and must not block.
+// the command, or in start() if that thread gets no ring. It must not block.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Reads and writes little-endian fields at byte offsets. Both use the same description of a
-// structure, its each_field() (structures.h).
+// Reads and writes little-endian fields at byte offsets. A structure describes its fields once, in
+// each_field() (structures.h), which is called with a Reader or a Writer.
 // Thread safety: pure functions over the caller's bytes.
 #pragma once
 

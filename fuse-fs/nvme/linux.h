@@ -24,15 +24,15 @@ namespace streamfs::nvme {
 nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data);
 nvme_uring_cmd ring_command(const Command& command, Bytes data);
 
-// Converts a passthrough result: a negative `status` is -errno, another one a status field;
-// `result` is dword 0. EINVAL of the kernel becomes ENOLINK. The kernel returns it without naming a
-// field if a multipath namespace has no path while its controller is reset, or if it does not pass
-// the command.
+// Converts a passthrough result. `status` is -errno of the kernel if it is negative, and else the
+// status field of the completion; `result` is dword 0. EINVAL of the kernel becomes ENOLINK: the
+// kernel returns it if a multipath namespace has no path while its controller is reset, but also if
+// it does not pass such a command.
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what);
 
 // Sends a command by `pass`, which returns as ioctl(2) does: a status field, or -1 with errno.
 // Linux cancels commands when a controller is reset (EINTR) and does not retry passthrough, so this
-// sends a cancelled command up to ten times.
+// sends a cancelled command again, ten times in all. Errors: EINTR after that; those of returned().
 using Ioctl = std::function<int(nvme_passthru_cmd64&)>;
 Result<uint32_t> by_ioctl(const Ioctl& pass, const Command& command, Bytes data,
                           std::string_view what);

@@ -31,9 +31,9 @@ Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
 Result<FdpStatistics> fdp_statistics(Controller& controller, uint16_t endurance_group);
 Result<std::vector<RuhStatus>> ruh_statuses(Controller& controller);
 
-// The bytes that hosts sent and that the medium was written, since the device was made. Some
-// sources count in units of 512,000 or of 10^9 bytes; all count every namespace of the endurance
-// group.
+// The bytes that hosts sent, and the bytes that were written to the medium, since the device was
+// made. Some sources count in units of 512,000 or of 10^9 bytes; all count every namespace of the
+// endurance group.
 enum class WafSource : uint8_t { kNone, kFdpStatistics, kOcpLog, kEnduranceGroupLog };
 struct Written {
   WafSource source = WafSource::kNone;

@@ -38,14 +38,15 @@ struct CompletionEntry {
   uint32_t result = 0;  // dword 0
 };
 
-// Returns the errno that fits best, EIO if none does. Three errnos have one meaning each:
+// Returns the errno that fits best, EIO if none does, and a sentence that begins with `what`, the
+// command's name. Three errnos have one meaning each:
 // EINVAL: Invalid Field, the status of a write that is refused for its stream;
 // EAGAIN: a transient state (interrupted, aborted, not ready, a transport or internal error), after
 // which the command may be sent again;
 // ENOLINK: likewise, once the host has a path to the controller again.
-// Both transient errnos become EIO if the status says Do Not Retry.
+// EAGAIN and ENOLINK become EIO if the status says Do Not Retry.
 Error error_of(uint16_t status, std::string_view what);
-// Return the name of a command for such a sentence.
+// Return the name of the command with this opcode, for `what`.
 std::string_view admin_name(uint8_t code);
 std::string_view io_name(uint8_t code);
 // Returns dword 0, or the error of the status.

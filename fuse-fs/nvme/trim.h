@@ -1,5 +1,6 @@
-// Cuts a deallocation to ranges within the controller's limits per command, and to the whole units
-// that it frees. A controller would ignore a partial unit, or overwrite it with zeroes.
+// Cuts a deallocation down to the whole units that the controller frees, and splits it into ranges
+// within the limits of one command. A controller would ignore a partial unit, or overwrite it with
+// zeroes.
 // Documents: NVM Command Set 1.0, "Dataset Management", "I/O Command Set specific Identify
 // Controller" (DMRL, DMRSL, DMSL), "Deallocation" (NPDG, NPDA).
 // Thread safety: pure functions.
@@ -30,7 +31,8 @@ struct LbaRun {
 };
 // Returns the whole units inside the run; 0 LBAs if there are none.
 LbaRun whole_units(LbaRun run, const TrimLimits& limits);
-// Removes the ranges of one command from the front of the run and returns them.
+// Removes the ranges of one command from the front of the run and returns them; at least one if the
+// run is not empty. Requires: the run is a result of whole_units() or its rest.
 std::vector<Range> next_ranges(LbaRun& run, const TrimLimits& limits);
 
 }  // namespace streamfs::nvme

@@ -15,9 +15,10 @@ namespace streamfs::tools {
 class CommandSet {
  public:
   using Action = std::function<Result<void>(const Style&)>;
-  // Adds a command; run() runs the last one that was named. `action` owns the variables that the
-  // command's options are bound to.
+  // Adds a command; run() runs the last one that the command line names. `action` owns the
+  // variables to which the command's options are bound.
   CLI::App* add(CLI::App& parent, const char* name, const char* help, Action action);
+  // Runs the command's action and returns its result. Requires: the parser has met a command.
   Result<void> run() const;
 
  private:
@@ -25,7 +26,8 @@ class CommandSet {
   Action chosen_;
 };
 
-// Accepts a number of seconds between these, and rejects "nan", which CLI::Range accepts.
+// Returns a check that accepts a number of seconds from `least` to `most`. It rejects "nan", which
+// CLI::Range accepts.
 CLI::Validator seconds_between(double least, double most);
 
 // Adds MOUNTPOINT, which every command that talks to a mount has.

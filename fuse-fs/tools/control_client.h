@@ -11,13 +11,13 @@
 
 namespace streamfs::tools {
 
-// Returns the mountpoint above a path. Errors: ENOENT.
+// Returns the root of the filesystem on which a path lies. Errors: those of realpath(3).
 Result<std::string> mount_root(const std::string& path);
 
 class ControlClient {
  public:
-  // Connects to the streamfs that is mounted at (or above) `path`. Errors: ENODATA, it is no
-  // streamfs, or has no socket.
+  // Connects to the streamfs that is mounted at (or above) `path`. Errors: those of mount_root();
+  // EMEDIUMTYPE, it is no streamfs, or has no socket; those of connect(2).
   static Result<ControlClient> connect(const std::string& path);
   ~ControlClient();
   ControlClient(ControlClient&& other) noexcept;
@@ -25,7 +25,8 @@ class ControlClient {
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
-  // Sends a request. Returns the answer without its "ok". Errors: those that the filesystem gave.
+  // Sends a request and waits for the answer, which it returns without its "ok". Errors: those that
+  // the filesystem gave; ECONNRESET, it hung up; EPROTO, the line is no answer.
   Result<nlohmann::json> ask(const nlohmann::json& request);
 
  private:

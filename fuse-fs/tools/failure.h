@@ -1,5 +1,5 @@
-// Ends a program that fails: with one line on stderr that says what to do, and with an exit code.
-// Thread safety: pure functions.
+// Reports the failure of a program: one line on stderr that says what to do, and an exit code.
+// Thread safety: pure functions but for stderr.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct Failure {
   std::string sentence;
 };
 
-// Explains an error of opening, making or mounting a filesystem.
+// Returns the exit code and the sentence for an error of opening, making or mounting a filesystem.
 Failure explain(const Error& error);
 
-// Prints "PROGRAM: SENTENCE" on stderr and returns the exit code.
+// Prints "PROGRAM: SENTENCE" on stderr and returns the exit code, with which main() ends.
 int fail(std::string_view program, const Failure& failure);
 int fail(std::string_view program, const Error& error);
 

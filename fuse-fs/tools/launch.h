@@ -13,12 +13,13 @@ namespace streamfs::tools {
 
 class Launch {
  public:
-  // The child gets a Launch; in the first process this does not return.
+  // Forks. The child gets a Launch, in a session of its own and in the directory /; in the first
+  // process this does not return. If the fork fails, it returns what foreground() does.
   static Launch background();
   static Launch foreground() { return Launch(-1); }
 
   // Tells systemd and the waiting process that the mount answers. A daemon leaves its terminal and
-  // logs to syslog from now on.
+  // logs to the journal from now on, or to syslog if there is no journal.
   void ready();
   // Tells systemd that the process is about to end.
   static void stopping();
@@ -30,6 +31,7 @@ class Launch {
 
 // The messages that go to stderr. A program that succeeds is silent unless it was asked to log.
 enum class Talk : unsigned char { kWarnings, kInformation, kEverything };
+// Sends the log to stderr, or with its fields to the journal if stderr goes there.
 void log_to_stderr(Talk talk);
 
 }  // namespace streamfs::tools

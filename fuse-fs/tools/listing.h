@@ -31,7 +31,8 @@ class Listing {
     Align align = Align::kRight;
     size_t width_min = 0;
   };
-  // Cells are sorted by their numbers, the largest first. Cells without a number come last.
+  // Rows are sorted by the numbers of a column's cells, the largest first. Cells without a number
+  // come last, in the order of their texts. Rows with equal cells keep their order.
   struct Cell {
     std::string text;
     std::optional<double> number;
@@ -45,7 +46,7 @@ class Listing {
   void row(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
   // Returns the table. `style.raw` gives every row, as --all does. Lines are cut off at the width
-  // of the terminal.
+  // of the terminal. Requires: `options` names columns of this listing; declare() checks that.
   std::string text(const ListingOptions& options, const Style& style) const;
 
  private:

@@ -24,9 +24,10 @@ struct MountCommand {
   bool debug = false;
 };
 
-// Splits at commas; a backslash keeps the next character.
+// Splits at commas and drops empty parts. A backslash keeps the next character.
 std::vector<std::string> split_options(std::string_view text);
-// Applies an option. Errors: EINVAL, with a sentence that names the option.
+// Applies one option to `command`, and ignores it if is_for_others(). Errors: EINVAL, with a
+// sentence that names the option.
 Result<void> apply_option(MountCommand& command, const std::string& option);
 // Returns whether only fstab, mount(8) and systemd use this option: nofail, _netdev, x-*, …
 bool is_for_others(std::string_view option);

@@ -10,7 +10,7 @@
 namespace streamfs::tools {
 
 // From now on the process ends with exit_code::kIo if operator new fails, or if a necessary thread
-// cannot be started.
+// cannot be started. Other exceptions that nothing catches are logged, and the process aborts.
 void stop_when_out_of_memory();
 
 }  // namespace streamfs::tools

@@ -29,10 +29,11 @@ std::string bytes_text(uint64_t bytes, const Style& style);  // "1.5 GiB", or 16
 std::string count_text(uint64_t count, const Style& style);  // "12.3K" from 10,000 on, or 12345
 // Formats a rate, which need not be a whole number.
 std::string rate_text(double bytes_per_second, const Style& style);
-// A figure that the device does not report (null, or absent) is "unknown", or "-" alone in a
-// column.
+// Return object[key] as text; "unknown" if it is null or absent, because the device does not report
+// it.
 std::string bytes_of(const nlohmann::json& object, const char* key, const Style& style);
 std::string ratio_of(const nlohmann::json& object, const char* key);
+// Returns object[key]; 0 if it is null or absent.
 uint64_t count_of(const nlohmann::json& object, const char* key);
 std::string percent_text(uint64_t part, uint64_t whole);
 

@@ -18,11 +18,13 @@ nlohmann::json difference_of(const nlohmann::json& before, const nlohmann::json&
                              double seconds);
 
 // Returns how long requests took between two answers to "metrics": {"read", "write", "fsync"}, each
-// {"count", "p50_us", "p99_us"}. A quantile is the bound that so many requests stayed within; null:
-// there were none, they took longer than any bound, or the mount does not report it.
+// {"count", "p50_us", "p99_us"}. "p50_us" is the least bound of OpTimes within which half of the
+// requests stayed, and "p99_us" that for 99 %. They are null if there was no request, or if
+// they lie above the largest bound. An operation is null if the mount does not report times.
 nlohmann::json latencies_between(const nlohmann::json& before, const nlohmann::json& after);
 
-// Returns `key` of an interval, per second; "-" if it is not known.
+// Returns object[key] per second of `interval`, of which `object` is a part; "-" if it is not
+// known. Requires: interval["seconds"] is more than 0.
 std::string per_second(const nlohmann::json& interval, const nlohmann::json& object,
                        const char* key, const Style& style);
 std::string short_ratio(const nlohmann::json& object, const char* key);  // "1.23", or "-"

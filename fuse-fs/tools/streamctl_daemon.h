@@ -15,8 +15,9 @@ inline constexpr DaemonCommand kDaemonCommands[] = {
     {"metrics", "Serve metrics of mounted filesystems to Prometheus"},
     {"report", "Write one page about MOUNTPOINT, with plots: -o FILE.html"}};
 
-// If argv[1] is one of these commands, becomes `classifierd argv[1] ...`, which has a --help of its
-// own. Otherwise does nothing. Errors: ENOENT, classifierd is not installed.
+// If argv[1] is one of these commands, becomes `classifierd argv[1] ...` by exec, which has a
+// --help of its own, and does not return. Otherwise does nothing. Errors: those of exec(3); ENOENT,
+// classifierd is not installed.
 Result<void> become_daemon_command(int argc, char** argv);
 
 }  // namespace streamfs::tools

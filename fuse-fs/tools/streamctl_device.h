@@ -18,10 +18,11 @@ struct DeviceArguments {
   bool probe = false;  // write each pStream once: see blockdev/describe.h
   Style style;
 };
-// Lists every NVMe device of this machine. Errors: those of reading /sys.
+// Prints every NVMe device of this machine. Errors: those of libnvme.
 Result<void> list_devices(const Style& style);
 
-// Prints the description. Errors: those of open_device().
+// Prints the description. The device is opened for reading, or for writing if `probe` is set.
+// Errors: those of open_device() (EBUSY if it is mounted) and of probe_placement().
 Result<void> describe_data(const DeviceArguments& arguments);
 
 }  // namespace streamfs::tools

@@ -16,7 +16,8 @@ struct MetadataArguments {
   bool force = false;
   Style style;
 };
-// Both print a report.
+// Both print a report. Errors: those of pair/metadata_dump.h, which has `mirror`, `degraded` and
+// `force` as options of restore_dump().
 Result<void> dump_metadata(const MetadataArguments& arguments);
 Result<void> restore_metadata(const MetadataArguments& arguments);
 

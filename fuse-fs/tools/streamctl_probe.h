@@ -23,7 +23,7 @@ struct Probed {
 // Errors: those of opening and reading it.
 Result<std::optional<Probed>> probe_device(const std::string& path);
 
-// Returns the text as udev wants it: every character with a meaning to udev is \xNN.
+// Returns the text as udev wants it: ASCII other than letters, digits and "#+-.:=@_" becomes \xNN.
 std::string udev_escaped(const std::string& text);
 
 }  // namespace streamfs::tools

@@ -20,7 +20,8 @@ void declare_top(CLI::App& app, CommandSet& commands);
 struct TopSample {
   nlohmann::json status, streams;
 };
-// By default the busiest vStreams come first.
+// Returns the lines of one frame. The busiest vStreams come first, unless `vstreams` names another
+// column to sort by. Requires: `seconds` is more than 0.
 std::vector<Terminal::Line> top_frame(const TopSample& before, const TopSample& after,
                                       double seconds, const ListingOptions& vstreams,
                                       const Style& style);

@@ -19,14 +19,17 @@ namespace streamfs::tools {
 
 class SuspendWatch {
  public:
-  // Takes over `bus`, which is connected to logind (or to a test's). Errors: those of the bus.
+  // Takes the inhibitor. Owns `bus`, which is connected to logind (or to a test's), from then on,
+  // also after an error. Errors: those of the bus; EIO, logind refuses. `prepare` runs in step().
   static Result<std::unique_ptr<SuspendWatch>> open(sd_bus* bus, std::function<void()> prepare);
   ~SuspendWatch();
   SuspendWatch(const SuspendWatch&) = delete;
   SuspendWatch& operator=(const SuspendWatch&) = delete;
 
   bool holds() const { return inhibitor_ >= 0; }
-  // Handles messages that have come, or waits so long for one. Errors: the bus is gone.
+  // Handles one message if one has come; otherwise waits for one, `wait_us` at most. After a
+  // suspend it takes the inhibitor again; if that fails, holds() stays false until the next one.
+  // Errors: the bus is gone.
   Result<void> step(uint64_t wait_us);
 
  private:

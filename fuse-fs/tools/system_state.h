@@ -4,8 +4,8 @@
 
 namespace streamfs::tools {
 
-// Returns whether systemd is on its way to power-off, reboot, halt or kexec; false without systemd.
-// It asks over systemd's own socket, which root may use even when D-Bus has ended.
+// Returns whether systemd is on its way to power-off, reboot, halt or kexec; false if systemd does
+// not answer. Asks over systemd's own socket, which only root may use, also when D-Bus has ended.
 bool system_is_stopping();
 
 }  // namespace streamfs::tools

@@ -20,8 +20,10 @@ class Terminal {
   };
   enum class Key : unsigned char { kNone, kQuit, kPause, kResized, kOther };
 
-  // Errors: ENOTTY, standard output or input is no terminal that can be drawn on.
+  // Errors: ENOTTY, standard output or input is no terminal, or TERM names none that can be drawn
+  // on.
   static Result<void> usable();
+  // Throws std::runtime_error if ncurses does not know the terminal.
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;
@@ -29,6 +31,7 @@ class Terminal {
 
   // Draws the lines, and cuts off what does not fit.
   void draw(const std::vector<Line>& lines);
+  // Waits for a key. Returns kNone if none has come by then.
   Key wait(std::chrono::milliseconds longest);
 
  private:

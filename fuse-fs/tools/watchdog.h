@@ -19,11 +19,12 @@ namespace streamfs::tools {
 class Watchdog {
  public:
   struct Hooks {
-    std::function<bool()> answers;                 // may take for ever
+    std::function<bool()> answers;                 // may take for ever, and so may ~Watchdog() then
     std::function<std::string()> status;           // a line
     std::function<void(const std::string&)> tell;  // sd_notify's lines
   };
-  // Interval 0: does nothing, because systemd does not ask for it.
+  // Starts a thread, which calls the hooks. Interval 0: does nothing, because systemd does not ask
+  // for it.
   Watchdog(Hooks hooks, std::chrono::milliseconds interval);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -44,8 +45,11 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Returns how often systemd wants to hear of this process; 0: not at all.
+// Returns a third of WatchdogSec=, the interval for Watchdog; 0 if systemd does not watch this
+// process.
 std::chrono::milliseconds watchdog_interval();
+// Returns hooks that ask `mountpoint` by statvfs(2) and tell systemd. EIO, the answer of a mount
+// that is shut down, counts as an answer, too.
 Watchdog::Hooks watchdog_hooks(const std::string& mountpoint, std::function<std::string()> status);
 
 }  // namespace streamfs::tools
