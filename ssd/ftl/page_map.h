@@ -79,8 +79,8 @@ class PageMap {
 
   // A step of background work: moves up to `most` pages of the policy's victim, or of the emptiest
   // block if that victim has more than `valid_limit` valid pages. The block is erased once none is
-  // left. If the emptiest block has more, too, or no dead page, nothing moves. Returns false if
-  // nothing moves, if only the last free block is left, and after an error.
+  // left. If this block has more, too, or no dead page, nothing moves. Returns false if nothing
+  // moves, if only the last free block is left, and after an error.
   bool collect_some(uint32_t valid_limit, uint32_t most);
   // A step of wear levelling: moves up to `most` pages off the least erased closed block if the
   // most erased block has more than `spread` erases more. Returns as collect_some().
