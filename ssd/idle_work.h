@@ -25,8 +25,8 @@ class Bursts {
     blocks_ = std::max(blocks, blocks_ * kForgotten);
   }
   // Returns `limits` with free_blocks, if it is 0, set by the estimate, and with valid_limit raised
-  // to where a freed page costs `limits.dearer` times its cost in the host's own victims. `share`:
-  // the share of valid pages in those victims.
+  // to where a freed page costs `limits.dearer` times its cost in the host's own victims. `share`
+  // is the share s of valid pages in those victims; a freed page costs 1 / (1 − s) programs.
   IdleLimits by_experience(IdleLimits limits, const Geometry& geometry, double share) const {
     if (limits.free_blocks == 0 && blocks_ > 0)
       limits.free_blocks = blocks_for_burst(geometry, static_cast<uint64_t>(blocks_));

@@ -5,8 +5,9 @@
 // occupies every die of the superblock. Wordlines go round the dies, dies round the channels. A
 // host write is acknowledged when its last page has a place in the write buffer, which holds
 // `buffer_depth` programs a die. Garbage collection uses the same queues and so delays the host.
-// There are no suspends. An erase costs tBERS for 256 wordlines and less for shorter blocks, so
-// that a scaled device keeps its share of erase time; its tail latencies are those of short erases.
+// There are no suspends. An erase costs tBERS for 256 or more wordlines and less for shorter
+// blocks, so that a scaled device keeps its share of erase time; its tail latencies are those of
+// short erases.
 //
 // Two hosts are simulated over the same work. The *paced* one offers `load` of the bandwidth that
 // dies and channels have without GC and waits for each write: it gives latencies. The *saturating*
@@ -35,7 +36,7 @@ namespace streamfs::ssd {
 struct Timing {
   uint64_t read_ns = 0;               // tR, a 16 KiB flash page
   uint64_t program_ns = 0;            // tPROG, a wordline in all planes, one shot
-  uint64_t erase_ns = 0;              // tBERS, a block of 256 wordlines
+  uint64_t erase_ns = 0;              // tBERS, a block of 256 or more wordlines
   uint64_t channel_page_ns = 13'653;  // a flash page at 1.2 GB/s
   uint64_t command_ns = 10'000;       // host interface, per command: latency
   uint64_t host_page_ns = 1'300;      // host interface, per 4 KiB: bandwidth
@@ -62,6 +63,9 @@ struct VirtualTime {
 };
 VirtualTime virtual_time_of(const Geometry& geometry, const Counters& counters);
 
+// Pages are of 4 KiB. A host write is begin_write(), the calls for the flash operations that it
+// causes, and end_write(). A host read is begin_read(), host_read() for each run of pages that are
+// neighbours on the flash, and end_read().
 class LatencyModel {
  public:
   // A host read in flight.
@@ -78,6 +82,7 @@ class LatencyModel {
   void host_read(Read& read, Ppn first, uint32_t pages);
   void end_read(const Read& read);
   void read_for_write(Ppn first, uint32_t pages);  // read-modify-write: the write waits
+  // Counts a program for each wordline whose last page is among these.
   void programmed(Ppn first, uint32_t pages, bool by_host);
   void copied_from(Ppn page);  // GC's read; successive pages of one flash page are one read
   void erased();
@@ -133,6 +138,7 @@ uint32_t latency_bucket(uint64_t ns);
 // Returns the middle of the bucket of quantile q, in µs; 0 for an empty histogram.
 double latency_quantile_us(const Histogram& histogram, double q);
 // Returns the mean of both histograms, in µs, each count at the middle of its bucket; 0 if empty.
+// Leaves out the last bucket, which has no upper end.
 double latency_mean_us(const Histogram& one, const Histogram& other);
 
 }  // namespace streamfs::ssd

@@ -6,7 +6,8 @@
 //   block_offset      BlockRecord × blocks: the controller's own table
 //   trim_offset       uint64_t × map units: the sequence of each one's last trim
 //   spare_offset      SpareEntry × map units of flash
-//   data_offset       the flash: map unit p at data_offset + p × map unit
+//   data_offset       the flash: map unit p at data_offset + p × map unit; behind it, only in an
+//                     eMMC, the two halves of its log of contexts (ftl/emmc/context_log.h)
 //
 // Logical page (map unit) l is at the programmed place whose spare entry has l and the largest
 // sequence, if that is above trim[l]; else l is not mapped. The spare area alone defines what is

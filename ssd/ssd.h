@@ -6,10 +6,11 @@
 // the lock and ends in the page cache.
 //
 // After a crash of the process: with power-loss protection every write and trim that returned is
-// kept; of one in progress, each page is kept or not. Without it, pages written since the last
-// flush whose wordline was not filled are lost, and their addresses read as before. A power cut
-// inside a NAND operation (NandFaults) has the same result; from then on write(), trim(), flush()
-// and release() fail with EIO until the image is opened again. Death of the machine: see layout.h.
+// kept; of one in progress, each page is kept or not. Without it, trims are kept, too, but pages
+// written since the last flush are lost unless their wordline was filled, and their addresses read
+// as before. A power cut inside a NAND operation (NandFaults) has the same result; from then on
+// write(), trim(), flush() and release() fail with EIO until the image is opened again. Death of
+// the machine: see layout.h.
 #pragma once
 
 #include <functional>
@@ -57,7 +58,8 @@ class Ssd {
   // pStream that the device does not have counts as the default one, as in NVMe. In real time,
   // `acknowledged` gets the time before which the host must not see the result, in read() and
   // flush() too. Errors: EINVAL beyond the device, EROFS, ENOSPC when no block can be freed or too
-  // many are bad (then reads and trims still work), EIO.
+  // many are bad (then reads and trims still work), EIO. After ENOSPC and EIO a prefix of the pages
+  // may be written.
   Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream,
                      Acknowledgement* acknowledged = nullptr);
   // Reads whole pages of 4 KiB; pages without data are zeroes and cost no time. Errors: EINVAL
@@ -70,13 +72,14 @@ class Ssd {
   // Errors: ENOSPC, EIO.
   Result<void> flush(Acknowledgement* acknowledged = nullptr);
   // The host expects no write to the pStream for long: closes its open block, so that it can be
-  // collected, unless free blocks are few or the device has no power-loss protection.
+  // collected, unless free blocks are few or the device has no power-loss protection. Errors: EIO.
   Result<void> release(PStreamId pstream);
 
   // Works while the host is idle, until a limit is met or no work is left: collects garbage up to
   // the wanted free blocks, by default as many as recent bursts took, then levels wear. From any
-  // thread; the host waits for one step at most. In real time it is no faster than the flash. Its
-  // copies are counted separately. Does nothing on a read-only device.
+  // thread; the host waits for one step at most. In real time it is no faster than the flash.
+  // Counters::idle_gc_pages and wear_pages count its copies, as parts of gc_pages. Does nothing on
+  // a read-only device.
   IdleReport run_idle(const IdleLimits& limits);
   Urgency urgency(const IdleLimits& limits = {});
   struct Wear {

@@ -26,8 +26,9 @@ class GzInput {
   static Result<GzInput> open(const std::string& path);
 
   // Reads the next line, without its line end; false at the end of the file. `text` is valid until
-  // the next call. Errors: EINVAL for a line of 4 KiB or more, and for damaged compression once all
-  // whole lines before it were returned.
+  // the next call. Errors: EINVAL for a line of 4 KiB or more, and, once all whole lines before the
+  // place were returned, for damaged compression or a failed read. The other calls, too, return
+  // EINVAL for a failed read.
   Result<bool> line(std::string_view& text);
   // Reads the next record; false at the end of the file. Errors: EINVAL for a record that is cut
   // off or damaged compression.

@@ -37,7 +37,7 @@ class ContenderRuns {
   // Returns (value of `more` − value of `less`) ÷ the first contender's, by seed.
   Measured gap(const std::string& more, const std::string& less, Value value) const;
   const std::vector<Contender>& contenders() const { return contenders_; }
-  size_t index_of(const std::string& label) const;
+  size_t index_of(const std::string& label) const;  // requires: a contender has the label
 
  private:
   std::vector<Contender> contenders_;
@@ -46,8 +46,9 @@ class ContenderRuns {
 
 double waf_of(const ReplayResult& result);
 double copies_a_byte(const ReplayResult& result);  // copied ÷ written by the host
+// The seconds are the saturating host's.
 double copied_mb_a_second(const ReplayResult& result);
-double mb_a_second(const ReplayResult& result);     // of the saturating host
-double share_of_bound(const ReplayResult& result);  // of the work-conserving one
+double mb_a_second(const ReplayResult& result);     // host bytes; 0 without times
+double share_of_bound(const ReplayResult& result);  // mb_a_second ÷ its work-conserving bound
 
 }  // namespace streamfs::lab::figures

@@ -24,7 +24,7 @@ struct DeviceRun {
   std::string preset = {};
   uint32_t scale = 1;
   std::string workload = {};
-  // Makes a workload that has no name.
+  // Makes a workload that has no name, in place of `workload`.
   MakeSource source = {};
   double fill = 1;        // share of the device that the workload writes to
   double capacities = 8;  // to be written, without the prefill
@@ -32,16 +32,17 @@ struct DeviceRun {
   uint64_t seed = 1;
   std::string placement = {};
   uint32_t streams = 0;  // 0: as many as the placement has by itself
-  double prefill = 0.9;  // share of those pages written in order, untagged, before the workload
+  double prefill = 0.9;  // share of the workload's pages written before it, in order, untagged
   double warmup = 0;     // share of the workload's writes before counting starts
   std::optional<ssd::GcMode> gc_mode = {};  // for placements that a host runs; else each one's own
   std::function<void(const ssd::Counters&)> sample = {};  // ReplayOptions::sample
 };
 
-// Returns the host's pages of the device. Errors: EINVAL, it cannot exist at this scale.
+// Returns the host's pages of the device. Errors: EINVAL for an unknown preset, or a device that
+// cannot exist at this scale.
 Result<uint64_t> device_pages(const DeviceRun& run);
 
-// Errors: those of device_pages(); ENOSPC.
+// Errors: those of device_pages(), of the workload and of replay().
 Result<ReplayResult> run_on_device(const DeviceRun& run);
 
 }  // namespace streamfs::lab::figures

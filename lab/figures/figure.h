@@ -30,6 +30,7 @@ struct Measured {
   double spread() const { return most - least; }
 };
 
+// Returns the mean, the least and the most of the values, one for each seed; 0 for none.
 Measured over_seeds(std::span<const double> values);
 
 // Does the same for a member or function `value` of runs.
@@ -55,7 +56,7 @@ struct Curve {
 
 struct FigureResult {
   std::vector<FigureRow> rows;          // the first one stands for the figure in short tables
-  std::vector<std::string> notes = {};  // why it differs; true whatever comes out
+  std::vector<std::string> notes = {};  // why it differs from the source; hold for every result
   std::vector<Curve> curves = {};
   std::string along = {}, height = {};     // the names of a curve's x and y
   std::vector<std::string> findings = {};  // computed results beside the paper's values
@@ -86,7 +87,7 @@ struct FigureRun {
   FigureResult result;
 };
 
-// Errors: EINVAL, a scale for a figure without a device; the figure's own.
+// Errors: EINVAL for a scale of a figure without a device; the figure's own.
 Result<FigureRun> run_figure(const Figure& figure, FigureOptions options);
 
 }  // namespace streamfs::lab::figures

@@ -27,15 +27,18 @@ struct KimSetup {
 };
 
 // Returns the geometry of 16 GiB: two MLC dies of two planes on one channel, 1,024 superblocks of
-// 16 MiB. Errors: EINVAL, the scale does not divide their wordlines.
+// 16 MiB. A scale divides the size of the blocks, not their number. Errors: EINVAL for a scale that
+// does not divide their wordlines.
 Result<ssd::Geometry> kim_geometry(const KimSetup& setup);
 
 class KimDevice {
  public:
+  // Errors: those of kim_geometry().
   static Result<std::unique_ptr<KimDevice>> make(const KimSetup& setup);
 
   const ssd::Geometry& geometry() const { return geometry_; }
-  uint32_t spare_pages() const;  // of all blocks, not of the data
+  uint32_t spare_pages() const;  // physical − user pages, the reserve included
+  // Errors: ENOSPC.
   Result<void> write(ssd::Lpn first, uint32_t pages);
   void trim(ssd::Lpn page) { ftl_.trim(page); }
   bool live(ssd::Lpn page) const { return ftl_.live(page); }
@@ -43,7 +46,7 @@ class KimDevice {
   void idle(uint64_t ns, bool work);
 
   const ssd::Counters& counters() const { return counters_; }
-  // Returns the saturating host's rate since `before`.
+  // Return the saturating host's rate and the write amplification since `before`.
   double mb_per_s(const ssd::Counters& before) const;
   double waf(const ssd::Counters& before) const;
 

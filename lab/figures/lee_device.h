@@ -31,8 +31,8 @@ inline constexpr uint32_t kLeeRecord = 4;                     // clusters: 16 Ki
 
 struct LeeSetup {
   bool hybrid = false;     // hFTL, else LBFTL
-  bool separated = false;  // FSMS
-  bool selective = true;
+  bool separated = false;  // FSMS: the metadata in PRAM
+  bool selective = true;   // PRAM programs changed words only
   uint32_t scale = 1;
 };
 std::string name_of(const LeeSetup& setup);  // "hFTL + FSMS"
@@ -58,24 +58,29 @@ void add_bars(FigureResult& result, const std::vector<std::vector<Run>>& runs, c
 }
 
 // Returns the geometry of K9G8G08U0M: 4096 blocks of 128 pages; a 32nd of them is spare.
-// Errors: EINVAL, the scale leaves too few blocks.
+// Errors: EINVAL for a scale that leaves too few blocks.
 Result<ssd::Geometry> lee_geometry(uint32_t scale);
 FatShape lee_volume(const ssd::Geometry& geometry);
 
 class LeeDevice final : public FatDevice {
  public:
+  // Errors: those of lee_geometry() and of the FTL.
   static Result<std::unique_ptr<LeeDevice>> make(const LeeSetup& setup);
 
   const ssd::Geometry& geometry() const { return geometry_; }
   int write_metadata(uint32_t page, ConstBytes now) override;
   int write_data(uint32_t first, uint32_t pages) override;
   void trim(uint32_t first, uint32_t pages) override;
+  // Takes the time of a read; none for a page without data.
   int read(uint32_t page);
 
-  // Makes the FTL anew on the same flash. Returns the time in ns.
+  // Makes the FTL anew on the same flash, as at power-up. Returns the time of that in ns. Errors:
+  // those of the FTL's recovery.
   Result<uint64_t> restart();
 
-  uint64_t now_ns() const;  // total time of all operations so far
+  // Returns the total time of all operations so far. restart() drops the time of the words that the
+  // hybrid FTL read before.
+  uint64_t now_ns() const;
   const ssd::Counters& counters() const { return counters_; }
   const ssd::PramBlocks::Counts& metadata() const { return blocks_->counts(); }
   uint64_t ftl_words() const { return ftl_region_->counters().words_programmed; }
@@ -108,7 +113,9 @@ class LeeVolume {
   // Returns the clusters in this share of the device.
   uint32_t clusters(double share) const;
 
-  // These return the MB/s of their writes. write_file() makes a file, in requests of `record`.
+  // These return the MB/s of their writes, and the errors of the volume. write_file() makes a file
+  // and rewrite() writes all of one, in requests of `record` clusters. write_at_random() overwrites
+  // random single clusters.
   Result<double> write_file(uint32_t clusters, uint32_t record, FatVolume::File& file);
   Result<double> rewrite(FatVolume::File file, uint32_t record);
   Result<double> write_at_random(FatVolume::File file, uint64_t requests, uint64_t seed);

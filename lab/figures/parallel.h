@@ -1,5 +1,6 @@
-// Runs independent tasks on up to `jobs` threads.
-// Thread safety: one thread calls these; several threads call `run` at once, each index once.
+// Runs independent tasks on up to `jobs` threads, the caller's included.
+// Thread safety: the functions may be called from any thread. They call `run` in several threads at
+// once, and have ended these threads when they return.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 
 namespace streamfs::lab::figures {
 
-// Calls run(0) … run(count − 1). After an error no further call begins. Returns the first error by
-// index.
+// Calls run(0) … run(count − 1), each once. After an error no further call begins. Returns the
+// error of the lowest index that has one.
 Result<void> in_parallel(unsigned jobs, size_t count,
                          const std::function<Result<void>(size_t)>& run);
 

@@ -7,7 +7,7 @@
 //   vscsi      CloudPhysics' binary vSCSI records, version 1 and 2
 //   f2fs       the kernel's trace of F2FS's events (trace_pipe), by temperature and kind of block
 //
-// A trace of several devices is an error unless one is chosen. All of them may be gzipped.
+// A trace of several devices is an error unless one is chosen. All formats may be gzipped.
 // Thread safety: none.
 #pragma once
 
@@ -25,13 +25,13 @@ namespace streamfs::lab {
 
 struct ImportOptions {
   std::string device;  // fio: file name; blkparse, f2fs: major,minor; msr: host.disk; alibaba: id
-  char blk_action = 'D';
+  char blk_action = 'D';  // blkparse: the action that counts as a request
 };
 
 class Importer {
  public:
   virtual ~Importer() = default;
-  // The next request; false at the end. Errors: EINVAL with line or record and value.
+  // Reads the next request; returns false at the end. Errors: EINVAL with line or record and value.
   virtual Result<bool> next(trace::TraceRecord& record) = 0;
   uint64_t skipped() const { return skipped_; }  // lines that are no request, or another device's
 
@@ -39,10 +39,13 @@ class Importer {
   Importer(trace::GzInput input, std::string device)
       : input_(std::move(input)), chosen_(!device.empty()), wanted_(std::move(device)) {}
 
-  // Whether this device is the one; EINVAL for a second one when none was chosen.
+  // Returns whether this device is the chosen one, or the first one seen if none was chosen, and
+  // counts a request of another device as skipped. Errors: EINVAL for a second device when none was
+  // chosen.
   Result<bool> takes(std::string_view device);
-  // A request with a length of 0 or an end that no device has.
+  // Errors: EINVAL for an invalid value (trace::complaint()).
   Result<void> check(const trace::TraceRecord& record) const;
+  // Parses a number. Errors: EINVAL, with `name`.
   template <typename T>
   Result<void> number(std::string_view text, const char* name, T& value) const;
 
@@ -59,7 +62,7 @@ class Importer {
 
 const std::vector<std::string>& import_formats();
 
-// Errors: EINVAL, an unknown format lists the known ones; what open(2) says.
+// Errors: EINVAL for an unknown format, with the known ones; those of open(2).
 Result<std::unique_ptr<Importer>> make_importer(const std::string& format, const std::string& path,
                                                 const ImportOptions& options);
 

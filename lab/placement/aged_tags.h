@@ -1,5 +1,6 @@
-// Host writes go by the pStream that the trace recorded, copies by what pages of that pStream and
-// age have left: a host's tags in a device that looks again at what it copies (lifetime_table.h).
+// AgedTags is a host's tags in a device that places copies anew (lifetime_table.h). A host write
+// goes to the pStream that the trace recorded. A copy goes by the time that pages of that pStream
+// and age have left to live.
 #pragma once
 
 #include <cstdint>

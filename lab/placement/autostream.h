@@ -1,7 +1,7 @@
-// AutoStream (Yang, Pandurangan, Choi and Balakrishnan, SYSTOR'17): streams from how often chunks
-// of addresses are written. A host's policies; in the device, copies have a class of their own.
-// A request counts once for each chunk it touches. `streams` host streams.
-// Memory: some 40 bytes a chunk written. Constant time a request.
+// AutoStream (Yang, Pandurangan, Choi and Balakrishnan, SYSTOR'17) chooses the stream of a write by
+// how often its chunk of addresses is written. Both policies are a host's, with `streams` streams;
+// in the device, copies have a class of their own. A request counts once for each chunk it touches.
+// Memory: some 40 bytes a chunk written. A request takes constant time.
 #pragma once
 
 #include <cmath>
@@ -26,11 +26,11 @@ class AutoStream : public PlacementPolicy {
 
  protected:
   uint32_t chunk_of(const PageWrite& write) const { return write.address / chunk_pages_; }
-  // The first page of a request, or of a request in this chunk: the rest follows it.
+  // Returns whether the page is the first of its request in its chunk. The others follow it.
   bool first_in_chunk(const PageWrite& write) const {
     return write.place_in_request() == 0 || write.address % chunk_pages_ == 0;
   }
-  // Logarithm of the number of writes, at most the last stream.
+  // Returns the stream of a chunk: the natural logarithm of its writes, at most the last stream.
   uint16_t stream_for(double writes) const {
     const auto level = static_cast<uint16_t>(std::log(writes));
     return level < streams_ ? level : static_cast<uint16_t>(streams_ - 1);
@@ -41,9 +41,9 @@ class AutoStream : public PlacementPolicy {
   const uint32_t chunk_pages_;
 };
 
-// Sequentiality, frequency, recency: chunks of 2 MiB; a write makes n ← ⌊n / 2^⌊Δ / 64 MiB⌋⌋ + 1,
-// Δ the host pages since the chunk's last write; its stream is ⌊ln n⌋. A request that continues the
-// one before it keeps that one's stream.
+// Sequentiality, frequency, recency: chunks have 2 MiB. A write sets n of its chunk to
+// ⌊n / 2^⌊Δ / 64 MiB⌋⌋ + 1, where Δ is the data that the host wrote since the chunk's last write.
+// Its stream is ⌊ln n⌋. A request that continues the one before it keeps that one's stream.
 class AutoStreamSfr final : public AutoStream {
  public:
   explicit AutoStreamSfr(uint16_t streams) : AutoStream(streams, 512) {}
@@ -75,15 +75,15 @@ class AutoStreamSfr final : public AutoStream {
   }
 
   std::unordered_map<uint32_t, Chunk> chunks_;
-  uint32_t next_address_ = UINT32_MAX;  // behind the request before
+  uint32_t next_address_ = UINT32_MAX;  // the page after the last request
   bool continues_ = false;
   ssd::FrontierId stream_ = 0;
 };
 
-// Multi-queue: chunks of 1 MiB in as many LRU queues as there are streams. A write moves its chunk
-// to the end of queue ⌊ln n⌋, n its writes, to expire after the hottest chunk's last rewrite
-// interval; at each write the head of each queue, once expired, falls to the queue below.
-// Clock of this policy: chunk writes.
+// Multi-queue: chunks of 1 MiB are in as many LRU queues as there are streams. The clock counts
+// writes of chunks. A write moves its chunk to the end of queue ⌊ln n⌋, where n is the number of
+// the chunk's writes. The chunk expires after the last rewrite interval of the hottest chunk. At
+// each write the head of each queue, if it has expired, falls to the queue below.
 class AutoStreamMq final : public AutoStream {
  public:
   explicit AutoStreamMq(uint16_t streams) : AutoStream(streams, 256), queues_(streams) {}

@@ -1,6 +1,7 @@
 // DAC, dynamic data clustering (Chiang, Lee and Chang, Software: Practice and Experience 29(3),
-// 1999): each page has a level, 0 at its first write; a host rewrite raises it by one, a copy
-// lowers it by one. A trim leaves it alone, and a prefill is no write: it lies on level 0.
+// 1999): each page has a level, its class, which is 0 at its first write. A host's rewrite raises
+// the level by one, a copy lowers it by one, and a trim leaves it alone. A page of the prefill goes
+// to class 0, and its first write thereafter counts as its first.
 #pragma once
 
 #include <cstdint>

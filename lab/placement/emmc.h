@@ -1,6 +1,7 @@
-// An eMMC's streams (Vishwakarma 2019): tags 0, 1, … are its ids 1, 2, …, each with one active
-// block; garbage collection is blind to them and has one block of its own; above 90 % fill there
-// are none. In the device only. Memory: 1 bit a page.
+// Emmc places as an eMMC with streams (Vishwakarma 2019; ssd/ftl/emmc/interface.h). The trace's
+// pStreams 0, 1, … are its stream ids 1, 2, …, each with one active block. Copies of all streams
+// share one block. While more than 90 % of the device is live, host writes use the default stream
+// only. The policy runs in the device only. Memory: 1 bit a page.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The online hashed logistic model with each page's history (learning/lifetime_model.h). A mount
-// keeps no such history: its logistic model is learning/path_model.h. Copies stay in their class.
-// This project's own. Memory: learning/lifetime_model.h, and 4 bytes a page.
+// FullHistoryLogistic, this project's own, places by the online hashed logistic model with each
+// page's history (learning/lifetime_model.h). A mount keeps no such history: its logistic model is
+// learning/path_model.h. Copies stay in their class. Memory: that of the model, and 4 bytes a page.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class FullHistoryLogistic final : public PlacementPolicy {
   learning::LifetimeModel model_;
   learning::Classes classes_;
   std::vector<uint32_t> address_;  // by page number
-  // Trims come page by page, and how long they are says much: those that follow one another are
-  // one.
+  // The replay trims page by page, but the model learns from the length of a trim. Trims of
+  // neighbouring pages, one after the other, are therefore joined; the next write ends the last.
   uint32_t trim_first_ = 0, trim_pages_ = 0;
 };
 

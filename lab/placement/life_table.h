@@ -1,6 +1,7 @@
-// How long pages of one kind live: deaths and exposures by age, in powers of two of host pages, so
-// that pages still alive count for as long as they have been seen to live (Kaplan and Meier, J.
-// American Statistical Association 53, 1958). Old evidence fades by epochs.
+// LifeTable estimates how long pages of one kind live. It counts deaths, and *exposures*: pages
+// that reached an age. Ages are powers of two of host pages. A page that still lives thus counts
+// for the ages that it has reached (Kaplan and Meier, J. American Statistical Association 53,
+// 1958). Old counts fade by epochs.
 // Thread safety: none. Memory: some 350 bytes, and 12 for each epoch with pages alive.
 #pragma once
 
@@ -18,14 +19,15 @@ class LifeTable {
 
   void born(uint64_t clock);
   void died(uint64_t born_at, uint64_t clock);
-  // At the end of an epoch, then learn(), then fade().
+  // Counts the ages that living pages have reached. Call it, learn() and fade() in this order at
+  // the end of an epoch.
   void count_living(uint64_t clock);
-  void learn();
+  void learn();  // computes the estimates from the counts; may also be called within an epoch
   void fade();
-  bool changed() const { return changed_; }
+  bool changed() const { return changed_; }  // by born() or died() since learn()
 
-  // Mean binary logarithm of the whole lifetime, and of what is left at an age. A negative one is
-  // not known. Weight: pages seen at that age.
+  // The mean binary logarithm of the whole lifetime, or of the time left at an age; negative if it
+  // is not known. `weight`: the pages that were seen at that age.
   struct Estimate {
     double log2_life = -1;
     double weight = 0;
@@ -34,7 +36,8 @@ class LifeTable {
   Estimate left_at(uint64_t age) const;
 
  private:
-  // Pages of one epoch that are still alive; their exposure is counted for the first ages.
+  // Pages written in one epoch that are still alive. Their exposure is counted for the first
+  // `ages_counted` ages.
   struct Cohort {
     uint32_t epoch, alive;
     uint8_t ages_counted;

@@ -1,11 +1,11 @@
-// Life tables by context and place in the request: a page's lifetime is predicted from those of
-// pages written in the same context (the trace's context; its vStream where there is none), new or
-// overwriting, and equally far from their request's end. A kind of write that was seen little
-// leans on the more general one. Streams are quantiles of the predicted lifetime by written volume.
-// In the device a copy goes by what pages of its kind and age have left, to classes of its own:
-// pages that lived to be copied and fresh ones of the same prospects are better kept apart
-// (measured). This project's own; classifierd learns the like for streamfs. Memory: 8 bytes a page,
-// some 400 a kind of write, 65,536 kinds at most.
+// LifetimeTable, this project's own, predicts a page's lifetime from life tables by kind of write;
+// classifierd learns such tables for streamfs. The kinds form a tree: new or overwriting; in it the
+// context (the trace's; the vStream where there is none); in it the place in the request (the last
+// page, the last but one, or another). A kind that was seen little leans on the more general one.
+// Streams are quantiles of the predicted lifetime by written volume. In the device a copy goes by
+// the time that pages of its kind and age have left, to classes of its own: pages that lived to be
+// copied are better kept apart from fresh ones with as much time left (measured). Memory: 8 bytes a
+// page, some 400 a kind, 65,536 kinds at most.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class LifetimeTable final : public PlacementPolicy {
 
  private:
   using KindId = uint32_t;
-  static constexpr KindId kRoot = 0;  // every write
+  static constexpr KindId kRoot = 0;  // the parent of the most general kinds; its table is empty
   static constexpr uint16_t kCopyClasses = 3;
   struct Kind {
     KindId parent;      // more general
@@ -42,7 +42,8 @@ class LifetimeTable final : public PlacementPolicy {
 
   KindId kind_of(const PageWrite& write);
   KindId child(KindId parent, uint64_t key);
-  // From the most general kind to `kind`, each as far as its weight goes.
+  // Blends ask()'s estimates from the most general kind to `kind`, each by its weight. Returns
+  // `otherwise` if none is known.
   template <typename Ask>
   double blended(KindId kind, double otherwise, Ask ask) const;
   double predicted(KindId kind) const;  // binary logarithm of the lifetime
@@ -50,8 +51,8 @@ class LifetimeTable final : public PlacementPolicy {
 
   const uint16_t streams_;
   std::vector<Kind> kinds_;
-  std::unordered_map<uint64_t, KindId> known_;  // by what the kinds have in common
-  std::vector<KindId> kind_;                    // by page: of what it holds
+  std::unordered_map<uint64_t, KindId> known_;  // by key_of() (lifetime_table.cc)
+  std::vector<KindId> kind_;                    // by page: of its last write
   PageTimes born_at_;                           // unknown: the page is dead
   QuantileEdges edges_, copy_edges_;
 };

@@ -14,11 +14,11 @@
 
 namespace streamfs::lab {
 
-// dlopen's handle and what it exports.
+// The handle of dlopen(3), and the functions that the object exports.
 class PlacementObject {
  public:
-  // Errors: EINVAL with the path and the reason: not to be loaded, no streamfs_placement_policy,
-  // another ABI, a function missing.
+  // Errors: EINVAL with the path and the reason: dlopen(3) fails, streamfs_placement_policy is not
+  // exported, the ABI is another one, or a function is missing.
   static Result<PlacementObject> load(const std::string& path);
   const streamfs_placement& functions() const { return *functions_; }
 
@@ -48,6 +48,7 @@ class LoadedPolicy final : public PlacementPolicy {
   ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) override;
   void trimmed(ssd::Lpn page, uint64_t clock) override;
   void collected(ssd::FrontierId frontier, uint64_t opened_at, uint64_t clock) override;
+  // Errors: EINVAL if an answer was no class; class 0 replaced it.
   Result<void> status() const override;
 
  private:

@@ -4,8 +4,9 @@
 // Edges between classes, in host pages still to live:
 //   log2       one block, two, four, ...
 //   quantile   equal shares of the written volume
-//   threshold  C/2^9, /2^7, /2^5, /2^3, /2^2, /2, C the peak of live pages (4 classes: 7, 3, 1)
-// None of them alone is a bound; the best of the three is what gaps are measured against.
+//   threshold  C/2^9, C/2^7, C/2^5, C/2^3, C/2^2, C/2, where C is the peak of live pages; with at
+//              most 4 classes C/2^7, C/2^3, C/2
+// None of them alone is a bound; gaps are measured against the best of the three.
 #pragma once
 
 #include <vector>

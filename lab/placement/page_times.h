@@ -1,5 +1,6 @@
-// For each page a point of the clock, in 4 bytes. Exact for the first 2^32 − 1 host pages (16 TiB);
-// from there on to a share of 2^-31 of the clock: when the clock outgrows a word, all are halved.
+// PageTimes holds a time of the clock for each page, in 4 bytes. Times are exact for the first
+// 2^32 − 1 host pages (16 TiB). When the clock outgrows a word, all times are halved, and their
+// error is at most 2^-31 of the clock.
 // Thread safety: none.
 #pragma once
 
@@ -16,7 +17,7 @@ class PageTimes {
 
   bool known(ssd::Lpn page) const { return times_[page] != kUnknown; }
   uint64_t at(ssd::Lpn page) const { return uint64_t{times_[page]} << shift_; }
-  // How long ago, for a page that is known.
+  // Returns the time since. Requires, as at() does: known(page).
   uint64_t since(ssd::Lpn page, uint64_t clock) const { return clock - at(page); }
   void prefetch(ssd::Lpn page) const { __builtin_prefetch(&times_[page], 1); }
   void forget(ssd::Lpn page) { times_[page] = kUnknown; }

@@ -35,15 +35,15 @@ struct PageWrite {
   ssd::Lpn page;  // numbered by first appearance
   uint16_t pstream, vstream;
   uint64_t index;  // of the write: 0, 1, 2, ...; the clock
-  uint64_t death;  // the clock at which the page is overwritten or trimmed; kNever, also unless
-                   // needs_future(): then there is no annotation
+  uint64_t death;  // the clock at which the page is overwritten or trimmed; kNever: not at all, or
+                   // unknown, because the policy is not one of needs_future()
   uint32_t request_first, request_pages;  // the request it came in, in pages of the host's device
   uint32_t context;
   uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
   bool prefill = false;  // the device's content before the stream began
 
-  // The pages before and after this one in its request. Neighbours in the request are neighbours
-  // in address, not necessarily in number.
+  // Return the pages before and after this one in its request. Neighbours in the request are
+  // neighbours in address, not necessarily in number.
   uint32_t place_in_request() const { return address - request_first; }
   uint32_t pages_to_request_end() const { return request_pages - 1 - place_in_request(); }
 };
@@ -52,15 +52,18 @@ class PlacementPolicy {
  public:
   virtual ~PlacementPolicy() = default;
   virtual uint16_t classes() const = 0;  // answers are below this
-  virtual uint16_t host_classes() const {
-    return classes();
-  }  // answers of for_write are below this
+  // The answers of for_write() are below this.
+  virtual uint16_t host_classes() const { return classes(); }
+  // Returns the class of a host write. The page's old version still lives. The device has an open
+  // block for each class.
   virtual ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) = 0;
+  // Returns the class of a copy. `source` is the class of the block that the page lies in.
   virtual ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) = 0;
-  // A block of this class, opened at this time, is about to be collected.
+  // Tells that a block of this class, opened at this time, is about to be collected.
   virtual void collected(ssd::FrontierId /*frontier*/, uint64_t /*opened_at*/, uint64_t /*clock*/) {
   }
-  // The policy will soon be asked about this page: memory is what a large replay waits for.
+  // Prefetches the page's state. The policy will soon be asked about the page, and a large replay
+  // waits mostly for memory.
   virtual void prefetch(ssd::Lpn /*page*/) const {}
   virtual void trimmed(ssd::Lpn /*page*/, uint64_t /*clock*/) {}
   // Returns an observer of the device's flash, which lives as long as the policy; null if it needs

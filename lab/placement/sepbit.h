@@ -1,7 +1,7 @@
-// SepBIT (Wang et al., FAST'22): a host write goes to class 0 if what it overwrites lived shorter
-// than ℓ, the mean lifespan of the last 16 collected class-0 blocks (infinite at first), else to
-// class 1. Copies out of class 0 go to class 2, others by age: below 4ℓ to 3, below 16ℓ to 4,
-// else 5.
+// SepBIT (Wang et al., FAST'22): a host write goes to class 0 if the page that it overwrites lived
+// shorter than ℓ, else to class 1. ℓ is the mean lifespan of 16 collected blocks of class 0,
+// computed anew after every 16 of them, and infinite at first. Copies out of class 0 go to class 2,
+// others by age: below 4ℓ to 3, below 16ℓ to 4, else to 5.
 #pragma once
 
 #include <limits>

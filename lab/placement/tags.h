@@ -1,5 +1,5 @@
-// The pStream that the trace recorded. Streams that the device does not have are the default one.
-// A host's policy: see host_only.h for copies.
+// Tags is a host's policy: a write goes to the pStream that the trace recorded, or to the default
+// one if the device does not have it. See host_only.h for copies.
 #pragma once
 
 #include "lab/placement/policy.h"

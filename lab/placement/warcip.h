@@ -1,10 +1,11 @@
-// WARCIP (Yang, Pei and Yang, SYSTOR'19): pages clustered by their rewrite interval, on line: a
-// host write goes to the cluster whose centre is nearest to the interval since the page's last
-// write, and the centre follows the running mean of what its current block's worth of writes had.
-// Every 128 such blocks a cluster with less than one of them gives up, and one with more than half
-// of all writes is split into an unused one. A page that was copied since its last write has that
-// write's age added to its interval. Copies have a class of their own. A first write has interval
-// 0, as in the evaluation of SepBIT (FAST'22).
+// WARCIP (Yang, Pei and Yang, SYSTOR'19) clusters pages by their rewrite interval, on line. A host
+// write goes to the cluster whose centre is nearest to the interval since the page's last write.
+// The centre is the running mean of the intervals of the cluster's writes, begun anew with each
+// block's worth of them. After every 128 such blocks, a cluster with less than a block of writes
+// becomes unused, and one with more than half of all writes is split: an unused one takes a centre
+// above it. If the page was copied since its last write, its age at the last copy is added to its
+// interval. Copies have a class of their own. A first write has interval 0, as in the evaluation of
+// SepBIT (FAST'22).
 #pragma once
 
 #include <cmath>
@@ -33,9 +34,9 @@ class Warcip final : public PlacementPolicy {
   static constexpr uint32_t kPeriodBlocks = 128;
   struct Cluster {
     double centre = 0;
-    double sum = 0;       // of intervals since the mean was started anew
-    uint64_t pages = 0;   // so many
-    uint64_t writes = 0;  // of this period
+    double sum = 0;       // of the intervals since the mean began anew
+    uint64_t pages = 0;   // the number of these intervals
+    uint64_t writes = 0;  // of this period of kPeriodBlocks
     bool used = true;
   };
 

@@ -21,14 +21,17 @@ namespace streamfs::lab {
 struct ReplayOptions {
   std::string placement = "nosep";
   std::string victim = "greedy";
-  std::string edges = "best";  // the oracle's: log2, quantile or threshold; best: the lowest WAF
+  // The oracle's: log2, quantile or threshold; best: the one with the lowest WAF. Replaces
+  // policy.edges.
+  std::string edges = "best";
   PolicyOptions policy;
   ssd::VictimOptions victim_options;
   double spare = 0.07;
   uint64_t base_pages = 0;       // `spare` is a share of this; 0: the peak of live pages
   uint32_t physical_blocks = 0;  // replaces base_pages and spare; no reserve is added
   // The device to replay on, with its streams replaced by one for each class of the placement.
-  // Replaces spare, base_pages, physical_blocks, cell and the block size policy.pages_per_block.
+  // Replaces spare, base_pages, physical_blocks and cell. Its block size counts for the device; a
+  // policy sees policy.pages_per_block, which the caller should set to the same.
   std::optional<ssd::Geometry> device;
   Prefill prefill;                // pages written once, in order, before the workload
   std::optional<ssd::Cell> cell;  // unless none, simulates time, for a plain shape of these cells

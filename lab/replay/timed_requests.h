@@ -54,7 +54,8 @@ class TimedRequests {
  private:
   static uint32_t place(const PageOp& op) { return op.address - op.request_first; }
 
-  // The pieces of a write may lie apart; a read has one piece.
+  // Returns whether the page belongs to the open request. The pieces of a write may lie apart; a
+  // read has one piece.
   bool continues(const PageOp& op) {
     if (!open_ || op.kind != last_.kind || op.request_pages != last_.request_pages) return false;
     if (place(op) <= place(last_)) return false;

@@ -38,7 +38,7 @@ class Workload {
 
   // Sets the prefill (prefilled.h). A change discards the annotation.
   void set_prefill(const Prefill& prefill);
-  // Finds when each write dies; does nothing if that is known.
+  // Finds when each write dies, by a pass over the stream; does nothing if that is known.
   // Errors: those of the source and of LifetimeFile.
   Result<void> annotate(const Progress& progress = {});
 

@@ -29,16 +29,16 @@ class RunOptions {
   void add_trace_options(CLI::App& app);
   void add_generator_options(CLI::App& app);
 
-  // Resolves the options. Requires: the line is parsed. Errors: EINVAL, an impossible value.
+  // Resolves the options. Requires: the line is parsed. Errors: EINVAL for an impossible value.
   Result<void> resolve();
 
-  // Errors: EINVAL, a bad trace, with its line.
+  // Errors: those of open(2); EINVAL for a bad trace, with its line.
   Result<Workload> load(const std::vector<std::string>& traces, ProgressBar& bar) const;
-  // Errors: EINVAL, impossible options.
+  // Errors: EINVAL for impossible options.
   Result<Workload> generate(const std::string& name) const;
 
   // Replays a workload. `tag_streams` is the number of streams in the workload's tags, for "tags"
-  // and "tags-aged" without --streams.
+  // and "tags-aged" without --streams. Errors: those of replay().
   Result<ReplayResult> run(Workload& workload, const std::string& placement,
                            const std::string& victim, uint32_t tag_streams, bool prefill,
                            ProgressBar& bar) const;
@@ -64,7 +64,7 @@ class RunOptions {
   CLI::Option* streams_ = nullptr;
 };
 
-constexpr uint32_t kTagStreams = 8;  // for a trace
+constexpr uint32_t kTagStreams = 8;  // `tag_streams` of a trace
 
 // Prints the error and returns the exit code: wrong options, too small a device, or that of fail().
 int fail_run(const Error& error);

@@ -1,9 +1,11 @@
-// The bytes of an emulated SSD, served as the file ssd.img. Parts of pages are read, changed and
-// written as whole pages, as a drive with 512-byte sectors does. In real time (SsdOptions), a call
-// returns when the device would have answered. The host is not idle during a call.
+// The bytes of an emulated SSD, served as the file ssd.img. A write of part of a page reads the
+// page, changes it and writes all of it, as a drive with 512-byte sectors does. All writes go to
+// the default stream. In real time (SsdOptions), a call returns when the device would have
+// answered. The host is not idle during a call.
 //
-// Thread safety: every method from any thread. Crash: see ssd/ssd.h; a torn partial page is
-// the old or the new page.
+// Thread safety: every method from any thread. Errors: those of the Ssd's methods; after an error a
+// write or punch may be done in part. After a crash: see ssd/ssd.h; a page written in part is the
+// old or the new page.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +28,12 @@ class ServedFile {
   uint64_t size() const { return uint64_t{ssd_.geometry().user_pages} * ssd::kPageBytes; }
   uint64_t map_unit_bytes() const { return ssd_.geometry().map_unit_pages * ssd::kPageBytes; }
 
-  // Cut at the end of the device.
+  // Returns the bytes of the range that lie on the device.
   Result<std::vector<std::byte>> read(uint64_t offset, uint64_t length);
-  // ENOSPC beyond the end.
+  // Errors: also ENOSPC for a range that ends beyond the device; nothing is then written.
   Result<void> write(uint64_t offset, ConstBytes bytes);
-  // Reads as zeroes afterwards. Map units that hold nothing else are trimmed.
+  // Makes the bytes of the range that lie on the device zeroes. A map unit that is then all zeroes
+  // is trimmed.
   Result<void> punch(uint64_t offset, uint64_t length);
   Result<void> flush();
 
@@ -42,8 +45,8 @@ class ServedFile {
 
   ssd::Ssd& ssd_;
   ssd::IdleWorker& idle_;
-  // Before the SSD's own locks. Exclusive while a page is read and changed, so that another write
-  // to the same page does not come between.
+  // Lock order: partial_, then the SSD's own locks. Exclusive while a page is read and changed, so
+  // that no other write to the page comes between; shared for writes and trims of whole pages.
   SharedMutex partial_;
 };
 

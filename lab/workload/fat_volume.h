@@ -4,8 +4,8 @@
 //
 //   log | FAT, FAT | directories | clusters
 //
-// Data is written first. A transaction then writes a record of its changes to the log, then every
-// changed block.
+// Data is written first. A transaction then writes a record of its changes to the log, and after
+// it every changed page of metadata.
 // Thread safety: none. Memory: the metadata and the files' cluster lists.
 #pragma once
 
@@ -38,6 +38,7 @@ class FatDevice {
 };
 
 // Calls return errno values, 0 for none: ENOSPC (no cluster or directory slot), or the device's.
+// After an error of the device, the volume's memory has changes that the device lacks.
 class FatVolume {
  public:
   using File = uint32_t;
@@ -57,7 +58,8 @@ class FatVolume {
   // transaction. overwrite() writes existing clusters in the same way.
   int append(File file, uint32_t clusters);
   int overwrite(File file, uint32_t first_cluster, uint32_t clusters);
-  // Frees the file's clusters and, with `trim`, trims each of them ("logical delete").
+  // Frees the file's clusters in one transaction and then, with `trim`, trims each of them
+  // ("logical delete"). The file's number must not be used again.
   int remove(File file, bool trim);
 
  private:

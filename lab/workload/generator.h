@@ -29,7 +29,7 @@ struct GeneratorOptions {
 
 struct GeneratorKind {
   std::string name;
-  std::string what;
+  std::string what;  // one line, for lists
   uint16_t streams;  // pStreams in its tags
   uint32_t default_pages;
   bool prefill;  // whether it starts on a full device by default
@@ -42,7 +42,8 @@ Result<const GeneratorKind*> find_generator(const std::string& name);
 Result<std::unique_ptr<OpSource>> make_generator(const std::string& name,
                                                  const GeneratorOptions& options);
 
-// The base of the generators: batches, the end of the stream, the same seed after a rewind.
+// The base of the generators. It makes batches of requests, ends the stream after `writes` page
+// writes, and restores the seed at a rewind.
 class Generator : public OpSource {
  public:
   Result<std::span<const PageOp>> next() final;
@@ -58,8 +59,9 @@ class Generator : public OpSource {
   virtual void request() = 0;  // emits the next request
   virtual void restart() {}    // resets the generator's state; random_ has its seed again
 
+  // Emits a page write, or nothing after the last one: the last request may be cut short.
   void write(const PageOp& op) {
-    if (written_ == writes_) return;  // the last request may be cut short
+    if (written_ == writes_) return;
     ++written_;
     batch_.push_back(op);
   }

@@ -15,7 +15,7 @@ namespace streamfs::lab {
 
 inline constexpr uint64_t kNever = UINT64_MAX;  // the page does not die within the stream
 
-// A histogram of lifetimes: exact below 128, to 1/64 above.
+// A histogram of lifetimes, which are exact below 128 and exact to 1/64 above.
 class LifetimeHistogram {
  public:
   void add(uint64_t life, uint64_t times = 1) {
@@ -61,7 +61,7 @@ class LifetimeHistogram {
 class LifetimeFile {
  public:
   LifetimeFile() = default;
-  // Reserves the space of the file. Errors: those of the filesystem.
+  // Reserves the space of the file. Requires: writes > 0. Errors: those of the filesystem.
   static Result<LifetimeFile> create(uint64_t writes);
   ~LifetimeFile();
   LifetimeFile(LifetimeFile&& other) noexcept

@@ -1,5 +1,5 @@
-// Jobs that each write their own region from front to back, again and again: a page lives for one
-// round of its job. The base of the synthetic workloads of several papers.
+// Generates jobs that each write their own region from front to back, again and again. A page lives
+// for one round of its job. The synthetic workloads of several papers are built on this.
 // Thread safety: none.
 #pragma once
 

@@ -48,7 +48,7 @@ class OpSource {
   // Returns the next operations, valid until the next call; none at the end.
   // Errors: those of the input, with line or record and value.
   virtual Result<std::span<const PageOp>> next() = 0;
-  // Restarts the stream: the same operations again, bit for bit.
+  // Restarts the stream, which yields the same operations again, bit for bit.
   virtual Result<void> rewind() = 0;
   // Returns the facts if they are known without a pass over the stream; footprint_pages and
   // peak_live_pages are then upper bounds.

@@ -15,7 +15,7 @@
 namespace streamfs::lab {
 
 struct Prefill {
-  double share = 0;    // of the footprint, from page 0 on; 0: no prefill
+  double share = 0;    // of the footprint, at most 1, from page 0 on; 0: no prefill
   bool tagged = true;  // with the stream's resident tags; else vStream kUntagged
   bool operator==(const Prefill&) const = default;
 };

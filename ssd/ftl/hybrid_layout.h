@@ -5,7 +5,8 @@
 //              never used
 //   pool       line 2: erased blocks, number + 1 each (0: none)
 //   erases     a word a block
-//   dead       a bit a page, whole words a block: programmed, not live; undefined in a free block
+//   dead       a bit a page, in whole words for each block: set if the page is programmed and not
+//              live; undefined in a free block
 //   map        4 bytes a logical page: the physical page + 1 (0: none)
 //
 // Thread safety: pure functions. After a crash: hybrid.h has the order of the stores.

@@ -226,7 +226,8 @@ void LogBlockFtl::trim(Lpn page) {
   drop_if_empty(page / geometry_.pages_per_block);
 }
 
-// Releases the flash of a logical block without live pages. After an error the next merge does it.
+// Releases the flash of a logical block without live pages. A block whose erase fails stays out of
+// use until recover().
 void LogBlockFtl::drop_if_empty(uint32_t logical) {
   const Lpn first = page_of(logical, 0);
   const uint32_t pages = std::min(geometry_.pages_per_block, geometry_.user_pages - first);

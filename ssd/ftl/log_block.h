@@ -1,7 +1,9 @@
 // The log-block FTL: a block map, in which a page lies at its own place in its block, and a few log
 // blocks, each of which takes the newer pages of one logical block in the order of their writes
-// (Kim et al., "A space-efficient flash translation layer for CompactFlash systems", 2002). A log
-// block ends in one of three merges:
+// (Kim et al., "A space-efficient flash translation layer for CompactFlash systems", 2002). The
+// next page of a data block without a log block is written to the data block, every other page to
+// the log block. A log block ends in one of three merges, or without one once its logical block has
+// no live page:
 //
 //   in order, all of it       switch   the log block becomes the data block          0 copies
 //   in order, up to a point   partial  the rest is copied to it, then as above       the rest
@@ -16,8 +18,8 @@
 // After a crash: recover() finds every page whose write returned; a page in mid-write has its new
 // or its old content. A merge erases a block only after its replacement is whole.
 //
-// Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
-// pages of the flash.
+// Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. The
+// counters count flash pages, not pages of 4 KiB.
 #pragma once
 
 #include <cstddef>
@@ -50,6 +52,7 @@ class LogBlockFtl {
   // Errors: EIO for spare areas that no cut explains, those of Nand.
   int recover();
 
+  // Ignores `frontier` and `vstream`. After an error a prefix of the pages is written.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);
@@ -76,7 +79,7 @@ class LogBlockFtl {
     BlockIndex block = kNoBlock;
     uint32_t owner = 0;  // logical block
     uint32_t written = 0;
-    bool in_place = true;
+    bool in_place = true;  // each page so far lies at its own place
     uint64_t last_use = 0;
     // By page of the logical block: its newest place in this log block, or kNowhere.
     std::vector<uint16_t> place = {};

@@ -32,9 +32,13 @@ class Nand {
   virtual ~Nand() = default;
   virtual uint32_t page_bytes() const = 0;
 
+  // `data` has page_bytes() bytes, 0 for flash without data; null: zeroes. Errors, here and below:
+  // EIO without power.
   virtual int program(Ppn at, const Spare& spare, const std::byte* data) = 0;
+  // Requires: `from` is programmed.
   virtual int copy(Ppn from, Ppn to, const Spare& spare) = 0;
   virtual int erase(BlockIndex block) = 0;
+  // Errors: EIO also for a torn or erased page.
   virtual int read(Ppn at, std::byte* data) = 0;
   virtual std::optional<Spare> spare(Ppn at) = 0;  // none for an erased page
 };

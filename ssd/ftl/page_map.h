@@ -3,12 +3,13 @@
 //
 // Invariants: a page is programmed in order and once per erase. A logical page is live on at most
 // one physical page. A block is erased only when none of its pages is live and every newer version
-// that made one dead is committed (without power-loss protection: has left the buffer).
+// or copy that made one dead is committed (without power-loss protection: has left the buffer).
 //
-// Media keeps the data that must survive. It is called in this order: store or move (data), stamp_*
-// (spare area), committed (from then on the pages count). store (without data: padding), move and
-// erased may fail. After kProgramFailed no page of that call is on the flash: PageMap calls
-// failed() for the block, moves its live pages elsewhere, and then calls retired().
+// Media keeps what must survive a power cut. PageMap calls it in this order: store() or move() for
+// data, stamp_*() for the spare area, and committed(), after which the pages count at power-up.
+// store() without data programs padding. store(), move() and erased() may fail. After
+// kProgramFailed no page of that call is on the flash: PageMap calls failed() for the block, moves
+// its live pages elsewhere, and then calls retired().
 // Victim chooses the block to collect, Router the open block for a copy.
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none: this is the hot path.
@@ -65,6 +66,8 @@ class PageMap {
   // pages, perhaps empty, is then written.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
+  // Unmaps the page in memory only. The owner gives Media a sequence (take_sequence()) by which the
+  // trim survives a power cut.
   void trim(Lpn page);
   // The host expects no write to this frontier: closes its open block as it is, so that it can be
   // collected. Does nothing if free blocks are few, because a later write opens another block, or
@@ -75,9 +78,9 @@ class PageMap {
   int flush();
 
   // A step of background work: moves up to `most` pages of the policy's victim, or of the emptiest
-  // block if that victim has more than `valid_limit` valid pages, and erases it when none is left.
-  // Leaves a block with more valid pages alone. Returns false if there is nothing to do or no room,
-  // or after an error.
+  // block if that victim has more than `valid_limit` valid pages. The block is erased once none is
+  // left. If this block has more, too, or no dead page, nothing moves. Returns false if nothing
+  // moves, if only the last free block is left, and after an error.
   bool collect_some(uint32_t valid_limit, uint32_t most);
   // A step of wear levelling: moves up to `most` pages off the least erased closed block if the
   // most erased block has more than `spread` erases more. Returns as collect_some().
@@ -89,9 +92,9 @@ class PageMap {
   size_t free_blocks() const { return free_.size(); }
   // Collects garbage as if there were `blocks` fewer free blocks, like a smaller device.
   void withhold(uint32_t blocks) { withheld_ = blocks; }
-  // Returns the mean share of valid pages in the victims that host writes recently collected, or
-  // that of the best victim at present if it is smaller; 0 before the first. A victim in idle time
-  // with a much larger share costs more than it saves.
+  // Returns the mean share of valid pages in the victims that host writes recently collected; 0
+  // before the first. If the policy's present victim has a smaller share, the mean becomes that
+  // share. A victim in idle time with a much larger share costs more than it saves.
   double host_victim_share();
 
   Ppn location(Lpn page) const { return location_[page]; }
@@ -106,7 +109,7 @@ class PageMap {
   }
   bool live(Lpn page) const { return location_[page] != kNoPage; }
   uint64_t take_sequence() { return sequence_++; }
-  uint64_t clock() const { return clock_; }
+  uint64_t clock() const { return clock_; }  // pages that the host wrote
 
  private:
   enum class State : uint8_t { kFree, kOpen, kClosed, kCollecting, kFailed, kBad };

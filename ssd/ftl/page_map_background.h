@@ -5,8 +5,8 @@
 
 namespace streamfs::ssd {
 
-// Idle work is limited by the pages that it copies, and a policy may choose a fuller block than the
-// emptiest one, for its age.
+// Returns the closed block with the fewest valid pages. The policy may choose a fuller block for
+// its age, and that block may be above idle work's limit of valid pages.
 template <typename M, typename V, typename R>
 BlockIndex PageMap<M, V, R>::emptiest_closed() const {
   BlockIndex found = kNoBlock;

@@ -137,6 +137,7 @@ void PageMap<M, V, R>::place(Ppn at, Lpn page) {
   if (live_.live_pages > live_.peak_live_pages) live_.peak_live_pages = live_.live_pages;
 }
 
+// Makes a physical page dead. Returns its block.
 template <typename M, typename V, typename R>
 auto PageMap<M, V, R>::invalidate(Ppn page) -> Block& {
   const BlockIndex index = page / geometry_.pages_per_block;
@@ -148,6 +149,8 @@ auto PageMap<M, V, R>::invalidate(Ppn page) -> Block& {
   return block;
 }
 
+// Takes a block off the free ones: the most worn one for wear levelling, else the first of the
+// queue. Returns kNoBlock if none is free and none can be erased.
 template <typename M, typename V, typename R>
 BlockIndex PageMap<M, V, R>::take_free() {
   if (free_.empty() && !pending_.empty()) {
@@ -183,8 +186,10 @@ void PageMap<M, V, R>::close(BlockIndex index) {
   victim_.add(index, {block.valid, block.opened_at, block.frontier, block.erases});
 }
 
-// Host writes leave the last free block to garbage collection, which needs at most one at a time.
-// Without a free block (a collection failed half way) the open blocks belong to its next attempt.
+// Returns 0 once the frontier has an open block and another block is free, collecting garbage if
+// necessary. Host writes leave the last free block to garbage collection, which needs at most one
+// at a time. If a collection failed half way and no block is free, its next attempt needs the open
+// blocks, and host writes end in ENOSPC.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::make_room(FrontierId frontier) {
   while (!has_room(frontier) || free_.empty()) {
@@ -222,6 +227,8 @@ void PageMap<M, V, R>::advanced(BlockIndex index, uint32_t pages, uint64_t first
   if (!pending_.empty()) erase_ready();
 }
 
+// Fills the wordline at the end of an open block with padding, which commits it. After
+// kProgramFailed the block is failed, and the caller must call empty_failed().
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::pad(BlockIndex index) {
   Block& block = blocks_[index];

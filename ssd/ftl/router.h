@@ -1,6 +1,8 @@
-// Chooses the open block for a page. This is the device's own router: host writes go to the open
-// block of their stream, copies where GcMode says. Simulated policies have their own
-// (lab/placement/).
+// Chooses the open block for a copy. StreamRouter is the device's own: copies go where GcMode says.
+// Simulated policies have their own (lab/placement/policy.h).
+//
+// PageMap calls collected() before it moves the last pages of a block, and for_copy() for each page
+// that it moves; `source` is the frontier of the page's block.
 // Thread safety: none; the FTL's lock.
 #pragma once
 

@@ -47,6 +47,7 @@ class ImageMedia {
   // it touches against the checksum in its spare entry. Returns errno values or kDataDamaged;
   // `data` is then undefined.
   int read(Ppn first, std::byte* data, uint32_t pages) const;
+  // Stores the sequence of the page's trim, in `trim` of layout.h.
   void trimmed(Lpn page, uint64_t sequence);
 
  private:

@@ -23,7 +23,8 @@ class NandFaults {
 
   // Returns whether the power fails inside this operation. If so, each page of the operation is
   // torn (all pages of a block for an erase), and nothing reaches the flash afterwards. A program
-  // is a wordline or, with power-loss protection, a map unit.
+  // is a wordline or, with power-loss protection, a map unit. In the eMMC's log of contexts, whose
+  // pages lie behind the flash, it is a page, and an erase that loses the power tears no page.
   virtual bool power_fails_programming(Ppn /*first*/, uint32_t /*pages*/) { return false; }
   virtual bool power_fails_erasing(BlockIndex /*block*/) { return false; }
   // Changes a page's data and spare entry to the result of a half-done operation. On entry they

@@ -28,7 +28,8 @@ struct SpareScan {
   uint64_t damaged_pages = 0;  // damaged spare entries that no power cut explains
 };
 
-// An earlier state of the flash, from a log of contexts. A scan from it reads only later pages.
+// An earlier state of the flash, from a log of contexts. A scan from it does not read blocks that
+// were full then or were erased since.
 struct ScanBase {
   struct Block {
     uint32_t committed = 0;  // pages that `location` covers
@@ -39,8 +40,8 @@ struct ScanBase {
   uint64_t sequence = 0;      // the largest that was given to a page or trim by then
 };
 
-// Does scan_spare() from `base`: reads the spare areas of blocks that were not full then, and sets
-// blocks_read to their number. Requires: a block that was erased since was not programmed since.
+// Does scan_spare() from `base`: reads the spare areas of the other blocks, and sets blocks_read to
+// their number. Requires: a block that was erased since was not programmed since.
 SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32_t& blocks_read);
 
 // Scans the whole spare area, in map units. With `mark`, blocks with torn pages become

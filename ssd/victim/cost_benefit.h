@@ -1,9 +1,9 @@
 // Cost-benefit: chooses the closed block with the largest (1 − u) / u · age, where u is the share
 // of valid pages and age the host pages written since the block was opened (Rosenblum and
-// Ousterhout, SOSP'91; with this cost Kawaguchi, Nishioka and Motoda, USENIX'95). SepBIT has √age
-// in place of age (Wang et al., FAST'22). Among blocks with equally many valid pages the oldest is
-// best. A choice therefore looks at one block for each number of valid pages, whatever the number
-// of blocks.
+// Ousterhout, SOSP'91; with this cost Kawaguchi, Nishioka and Motoda, USENIX'95). This is
+// CostBenefitAge. CostBenefit has √age in place of age, as SepBIT has (Wang et al., FAST'22). Among
+// blocks with equally many valid pages the oldest is best. A choice therefore looks at one block
+// for each number of valid pages, whatever the number of blocks.
 // Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 

@@ -42,7 +42,8 @@ class OldestByValid {
 
   uint32_t lists() const { return static_cast<uint32_t>(heaps_.size()); }
 
-  // Returns the block with `valid` pages that was opened first, until the next call; null: none.
+  // Returns the block with `valid` valid pages that was opened first; null if there is none. The
+  // result is valid until the next call of any method.
   const Entry* oldest(uint32_t valid) {
     Heap& heap = heaps_[valid];
     if (heap.live == 0) return nullptr;

@@ -11,7 +11,8 @@ namespace streamfs::lab::figures {
 
 class Recording {
  public:
-  // Returns a real F2FS's requests under a phone's work. Errors: those of memfd_create(2).
+  // Returns a real F2FS's requests under a phone's work. Errors: those of memfd_create(2) and
+  // write(2).
   static Result<Recording> f2fs_phone();
 
   ~Recording();

@@ -1,6 +1,6 @@
-// Telemetry records as the simulator's stream of page operations, each with the pStream it is to
-// get.
-// Thread safety: none. Memory: the page numbers; the records and tags stay the caller's.
+// Turns telemetry records into the simulator's stream of page operations. Each written page has
+// the pStream that the caller chose for it. Records that fail believable() are left out.
+// Thread safety: none. Memory: the page numbers. The records, tags and releases outlive this.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace streamfs::lab::python {
 
-// The stream gets no more data for a long time, from the page write of this number on.
+// Releases a stream, which then gets no data for long, before the page write of this number.
 struct Release {
   uint64_t write = 0;
   uint8_t stream = 0;
@@ -22,8 +22,8 @@ struct Release {
 
 class RecordSource final : public lab::OpSource {
  public:
-  // `tags` holds one pStream a page written, or nothing; `releases` are in the order of their
-  // writes.
+  // `tags` holds one pStream for each page written; pages beyond its end get 0. `releases` are in
+  // the order of their writes.
   RecordSource(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags,
                std::span<const Release> releases = {})
       : records_(records), tags_(tags), releases_(releases) {}

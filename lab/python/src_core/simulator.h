@@ -25,11 +25,12 @@ struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Returns the write amplification of `placement`, one of placement_names(). "tags" reads `tags`,
-// one pStream for each page written, and `releases`. `streams` 0 is the policy's own number.
-// `gc_mode` applies to "tags" and to host-only policies; the others choose where copies go.
-// Throws std::invalid_argument for an unknown name, too few tags, or a release of a number that is
-// no stream; NoRoom for a device that is too small to collect its garbage.
+// Returns the write amplification of `placement`, one of placement_names(). "tags" and "tags-aged"
+// read `tags`, one pStream for each page written. `releases` close the open block of a class, under
+// any placement. `streams` 0 is the policy's own number. `gc_mode` applies to "tags" and to
+// host-only policies; the others choose where copies go.
+// Throws std::invalid_argument for an unknown name, a wrong number of tags, or a release of a
+// number that is not below `streams`; NoRoom for a device that is too small to collect its garbage.
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases = {});

@@ -60,8 +60,8 @@ Device::Device(std::unique_ptr<Image> image, const Options& options)
       router_(geometry_),
       ftl_(geometry_, media_, victim_, router_, image_->shared().now, image_->shared().live) {}
 
-// Reads the last context and the pages programmed since. Without a context it reads the whole spare
-// area.
+// Reads the last context and the blocks that were not full in it. Without a context it reads the
+// whole spare area.
 Result<void> Device::recover() {
   const std::optional<Context> context = media_.log().recover();
   blocks_read_ = geometry_.blocks;

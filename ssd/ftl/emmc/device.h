@@ -4,7 +4,7 @@
 //
 // Thread safety: none. The image is locked while open. After a crash: flushed writes are kept; a
 // page written since the last flush has its new or its old content. A trim that returned is kept.
-// Death of the machine: as ssd.h.
+// Death of the machine: see layout.h.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 // *context* has the map of logical pages, the number of committed pages of each block, and the
 // blocks that were being filled (active blocks).
 //
-// Power-up reads the last context, and then only pages that it does not have: pages of its active
-// blocks from the noted offset on, and pages of blocks that were free then. No other page can be
-// newer, because opened() writes a new context before it opens a block that was erased since the
-// last one. The map has committed pages only, because the transfer buffers are lost with the power.
+// Power-up reads the last context, and then only the spare areas of blocks that were not full in
+// it: its active blocks, and blocks that were free then. No other block can have newer pages,
+// because opened() writes a new context before it opens a block that was erased since the last one.
+// The map has committed pages only, because the transfer buffers are lost with the power.
 //
 // Thread safety: none. After a crash: see context_log.h.
 #pragma once
