@@ -6,8 +6,8 @@
 // model j when it reaches that age, whether it is dead or alive. Training never waits for a death,
 // so long-lived writes are not missing from the sample (landmarking: van Houwelingen, "Dynamic
 // prediction by landmarking in event history analysis", 2007). Weights shrink at each step: scores
-// order writes correctly, but lie nearer to zero than log odds and are no probabilities. Thread
-// safety: none. Crash: memory only.
+// order writes correctly, but lie nearer to zero than log odds and are no probabilities.
+// Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <algorithm>

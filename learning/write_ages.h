@@ -6,7 +6,8 @@
 // A byte for each page, or for 2, 4, 8 ... pages if memory is short, holds the time of the last
 // write in steps, which are 128ths of `scale_pages`, modulo 255. Entries older than kForgetSteps
 // are cleared before their time comes round again: at each step one of kSlices slices of the
-// entries is searched. Thread safety: any thread, lock-free. Crash: memory only.
+// entries is searched.
+// Thread safety: any thread, lock-free. Crash: memory only.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 // Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), as published: the baseline for
 // fuse-fs/placement/lifetime.h and cluster.h. They do not count live pages and do not seed
-// clusters. Thread safety: none.
+// clusters.
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>

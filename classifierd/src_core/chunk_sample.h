@@ -3,7 +3,8 @@
 // sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15). If chunks were
 // drawn from the whole device instead, a part could hold a few per cent more or less than its share
 // of the live data, and its device would have less or more spare. A part numbers its pages in the
-// order of addresses, without gaps. Thread safety: const methods.
+// order of addresses, without gaps.
+// Thread safety: const methods.
 #pragma once
 
 #include <algorithm>

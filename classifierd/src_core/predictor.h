@@ -2,7 +2,8 @@
 // lifetimes into classes. A predictor has one or more cuts, each with its own number of classes.
 //
 // Predictions use the weights and the edges of the classes that end_epoch() saved last. ModelWriter
-// publishes that snapshot, so the filesystem places as feed() says. Thread safety: none.
+// publishes that snapshot, so the filesystem places as feed() says.
+// Thread safety: none.
 #pragma once
 
 #include <array>
