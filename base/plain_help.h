@@ -21,9 +21,9 @@ CLI::Validator at_least(double least);
 // arguments are listed in the order typed.
 std::string plain_error(const CLI::ParseError& error, const CLI::App& app);
 
-// Returns a sentence for the first argument that should be a command and is none, with the
-// likeliest command: "no command \"statu\": did you mean \"status\"?". Nothing if there is no such
-// argument.
+// Returns a sentence for the first argument that should be a command and is none: "no command
+// \"statu\": did you mean \"status\"?", or "…; see --help" if no command is similar. Returns
+// nullopt if there is no such argument before the first option.
 std::optional<std::string> unknown_command(const CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace streamfs

@@ -1,6 +1,6 @@
-// Two versions of a value. Many threads read the current one without waiting; one thread at a time
-// fills the other one and makes it current. A reader counts itself in and out on a cache line that
-// few threads share, so the writer knows when a version is free ("left-right", Ramalhete and
+// Holds two versions of a value. Many threads read the current one without waiting; one thread at a
+// time fills the other one and makes it current. A reader counts itself in and out on a cache line
+// that few threads share, so the writer knows when a version is free ("left-right", Ramalhete and
 // Correia, 2013).
 // Thread safety: read(), any thread; replace(), one thread at a time.
 // After a crash: memory only.
@@ -23,7 +23,8 @@ namespace streamfs {
 template <typename T>
 class ReadMostly {
  public:
-  // The current version; it does not change while its reader lives. Keep it for microseconds.
+  // Gives access to the version that was current at read(), which does not change while the Reader
+  // lives. Keep it for microseconds: replace() waits for it.
   class Reader {
    public:
     Reader(Reader&& other) noexcept
@@ -62,7 +63,8 @@ class ReadMostly {
     }
   }
   // Waits until no reader uses the version that is not current, calls fill(T&) with it and makes it
-  // current if fill() returns true. fill() finds what an earlier call left there.
+  // current if fill() returns true. The T holds the result of an earlier fill(), or is new.
+  // Requires: the caller has no Reader.
   template <typename Fill>
   void replace(const Fill& fill) {
     const uint32_t current = current_.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // Cuts the axis of lifetimes into classes by one-dimensional K-means, exact and weighted by the
-// pages written. Cuts move only if the gain is large: data that changes its class leaves older data
-// of another lifetime behind.
+// pages written. Edges move only if the gain is large: if they move, data of one lifetime changes
+// its class and leaves its older pages behind in the earlier class.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace streamfs::learning {
 
-// How far a lifetime is uncertain, on its axis.
+// The uncertainty of a predicted lifetime, on the axis of landmarks.h.
 inline constexpr float kLifetimeDoubt = 1;
 
 // Returns the class of a lifetime: the number of `edges`, ascending, that it reaches.
@@ -22,9 +22,9 @@ inline uint32_t class_of(float lifetime, std::span<const float> edges) {
   while (cls < edges.size() && lifetime >= edges[cls]) ++cls;
   return cls;
 }
-// Returns the class of a page that follows one of class `before` in its request. Data written
-// together mostly dies together: the page keeps that class unless its lifetime lies more than
-// kLifetimeDoubt outside.
+// Returns the class of a page that follows a page of class `before` in its request. Data written
+// together mostly dies together: the page gets class `before` unless its lifetime lies more than
+// kLifetimeDoubt outside that class.
 inline uint32_t class_after(uint32_t before, float lifetime, std::span<const float> edges) {
   const bool near = class_of(lifetime - kLifetimeDoubt, edges) <= before &&
                     before <= class_of(lifetime + kLifetimeDoubt, edges);
@@ -49,8 +49,8 @@ class Classes {
   uint32_t of(float lifetime) const { return class_of(lifetime, edges_); }
   // Returns the lower bound of each class but the first, ascending.
   const std::vector<float>& edges() const { return edges_; }
-  // Takes the edges that classes of this count had. Returns false, and changes nothing, if they
-  // cannot be such.
+  // Sets the edges to those of an earlier object with this count. Returns false, and changes
+  // nothing, if they are of another number, not ascending or off the axis.
   bool restore(std::vector<float> edges);
 
  private:

@@ -3,7 +3,8 @@
 //
 // Yong's algorithm 2 leaves open where centroids start and what an empty cluster does. Here
 // centroids start at the quantiles of log L, weighted by bytes written. If a cluster is empty, the
-// widest one is split at its widest gap. Otherwise no vStream would ever leave the default pStream.
+// widest one is split at its widest gap. Without these choices, no vStream would ever leave the
+// default pStream.
 // Thread safety: pure functions.
 #pragma once
 

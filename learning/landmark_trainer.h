@@ -1,6 +1,6 @@
-// Trains a logistic model. A write is kept until it is as old as the last landmark. At the age of
-// each landmark, the model learns whether the write's data is still alive. If the last landmark is
-// beyond kWaitingMax pages, only one write in every_ is kept.
+// Trains a logistic model. A page write is kept until it is as old as the last landmark. At the age
+// of each landmark, the model learns whether the page's data is still alive. To bound memory, only
+// one write in every_ is kept if the last landmark is kWaitingMax pages or more.
 // Thread safety: none. Crash: memory only.
 #pragma once
 

@@ -1,8 +1,8 @@
-// Landmarks: the ages at which the model predicts whether a page still lives. The sixteen
+// Landmarks are the sixteen ages at which the model predicts whether a page still lives. The
 // predictions add up to an expected lifetime.
 //
-// Lifetimes are on a bent axis: log2 of pages written, with lifetimes that are short compared to
-// the live data compressed. Pages that die long before their block is collected cost nothing
+// Lifetimes are on a bent axis: log2 of pages written, on which lifetimes that are short compared
+// to the live data are compressed. Pages that die long before their block is collected cost nothing
 // wherever they lie. The axis ends at the last landmark, because little is won by telling apart
 // pages that outlive it.
 // Thread safety: const after construction.
@@ -25,7 +25,7 @@ class Landmarks {
   const std::array<uint64_t, kLandmarks>& ages() const { return ages_; }
   // Returns the expected lifetime on the bent axis, 0 to longest().
   float lifetime(const Scores& scores) const;
-  // Does the same, given the probability of living to each landmark.
+  // Returns the same lifetime from the probabilities of living to each landmark.
   float lifetime_of(const std::array<float, kLandmarks>& lives) const;
   float longest() const { return longest_; }
 

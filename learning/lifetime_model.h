@@ -27,9 +27,10 @@ class LifetimeModel {
   LifetimeModel(uint64_t device_pages, uint64_t live_pages,
                 size_t history_bytes = PageHistory::kBytesMax);
 
-  // Learns from each page of the request and calls place(lifetime, follows) for it. `lifetime` is
-  // predicted from what was known before the page; `follows`: the page is not the first of its
-  // request. A page beyond the device gets the longest lifetime and teaches nothing.
+  // Counts each page of the request and calls place(lifetime, follows) for it. `lifetime` is
+  // predicted from the state before the page; `follows`: the page is not the first of its request.
+  // The model learns from the pages that Request::teaches() chooses. A page beyond the device gets
+  // the longest lifetime and is not counted.
   template <typename Place>
   void write(const Request& request, const Place& place) {
     begin(request);
@@ -37,9 +38,11 @@ class LifetimeModel {
       place(write_page(request, i), request.offset + i > 0);
     }
   }
+  // Ends the lives of these pages. Pages beyond the device are left out.
   void trim(uint64_t page, uint64_t pages);
 
-  // Returns the view from which the last page on the device was predicted. It is meant for place().
+  // Returns the view of the page for which place() is being called. A page beyond the device has
+  // none; the view is then that of an earlier page.
   const WriteView& seen() const { return seen_; }
   uint64_t clock() const { return clock_; }
   const Landmarks& landmarks() const { return landmarks_; }

@@ -1,12 +1,13 @@
-// Logistic regression over hashed tokens, one for each of sixteen landmarks, learned one write
-// at a time (AdaGrad, with gradients that are slowly forgotten so that it follows what changes).
+// Sixteen logistic regressions over hashed tokens, one for each landmark. They learn one write at a
+// time by AdaGrad, whose gradient sums are slowly forgotten, so that the models follow a changing
+// workload.
 //
-// Landmark j is an age; model j scores how likely a page lives at least so long. Each write trains
-// model j once it is that old, dead or not. Training never waits for a death, so long-lived writes
-// are not missing from the sample (landmarking: van Houwelingen, "Dynamic prediction by landmarking
-// in event history analysis", 2007). Weights shrink at each step: scores order writes correctly,
-// but lie nearer to zero than log odds and are no probabilities.
-// Thread safety: none. Crash: nothing persistent.
+// Landmark j is an age; model j scores how likely a page lives at least so long. A write trains
+// model j when it reaches that age, whether it is dead or alive. Training never waits for a death,
+// so long-lived writes are not missing from the sample (landmarking: van Houwelingen, "Dynamic
+// prediction by landmarking in event history analysis", 2007). Weights shrink at each step: scores
+// order writes correctly, but lie nearer to zero than log odds and are no probabilities.
+// Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ class Logistic {
  public:
   Logistic();
   Scores score(const Tokens<kCount>& tokens) const;
-  // `lived`: whether the write with these tokens was alive at landmark j's age.
+  // `lived`: whether the write with these tokens was alive at the age of `landmark`.
   void train(uint32_t landmark, const Tokens<kCount>& tokens, bool lived);
   float weight(uint32_t row, uint32_t landmark) const {
     return rows_[row][landmark / kHalf].weights[landmark % kHalf];
@@ -45,8 +46,8 @@ class Logistic {
 
  private:
   static constexpr float kRate = 0.025F;
-  // Share that a weight loses at each step. A token of one place must not keep what it learned
-  // there if tokens that hold everywhere say the same.
+  // The share that a weight loses at each step. It moves knowledge from the tokens of single places
+  // to the tokens that occur everywhere, if both predict the same.
   static constexpr float kShrink = 0.0006F;
   static constexpr float kForget = 0.9999F;      // decay of a row's squared gradients, per step
   static constexpr float kGradientsMin = 1e-3F;  // bounds the steps of a row that is always right

@@ -51,13 +51,14 @@ class PageHistory {
     return group == nullptr ? PageLife{} : group->pages[page % kGroupPages];
   }
   // Returns whether the data that was written to `page` at `clock` is alive. A forgotten page
-  // counts as alive: it was not written again, or its group would not be the oldest. A trim goes
-  // unseen.
+  // counts as alive, because it was probably not rewritten: its group was replaced as the one
+  // written longest ago. A trim of a forgotten page goes unnoticed.
   bool lives(uint64_t page, uint64_t clock) const {
     const PageLife life = find(page);
     return !life.ever || (life.alive && life.written == static_cast<uint32_t>(clock));
   }
-  // Returns the page's group, counts it as used, and replaces another one if it is new.
+  // Returns the page's group and counts it as used. A new group may replace another one, whose
+  // reference then names the new group.
   // Requires: page < size().
   Group& group_of(uint64_t page);
 

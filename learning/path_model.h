@@ -1,8 +1,9 @@
 // Learns the logistic model that the filesystem can evaluate when it places a write: its features
 // are the request, the place, the vStream and the age class of the overwritten data (PathView).
 //
-// Predictions use the weights of the last snapshot, as a filesystem does to which snapshots are
-// published. Thread safety: none. Crash: memory only.
+// Predictions use the weights of the last snapshot, because the filesystem has only the snapshots
+// that are published.
+// Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +20,20 @@
 
 namespace streamfs::learning {
 
+// Returns the features of the page at `index` of this part of the request.
 PathView path_view(const Request& request, uint32_t index);
 
 class PathModel {
  public:
   // `live_pages`: pages live at once when the device is as full as it will be.
-  // `history_bytes`: bound on the memory that knows which pages live (page_history.h).
+  // `history_bytes`: bound on the memory of the pages' history (page_history.h).
   PathModel(uint64_t device_pages, uint64_t live_pages,
             size_t history_bytes = PageHistory::kBytesMax);
 
-  // Calls place(lifetime, follows) for each page of the request and learns from it. `lifetime` is
-  // on the landmarks' axis; `follows`: Request::follows().
+  // Counts each page of the request and calls place(lifetime, follows) for it. `lifetime` is on the
+  // landmarks' axis; `follows`: Request::follows(). The model learns from the pages that
+  // Request::teaches() chooses. A page beyond the device gets the longest lifetime and is not
+  // counted.
   template <typename Place>
   void write(const Request& request, const Place& place) {
     for (uint32_t i = 0; i < request.pages; ++i) {
@@ -38,6 +42,7 @@ class PathModel {
       place(write_page(request, i), follows);
     }
   }
+  // Ends the lives of these pages. Pages beyond the device are left out.
   void trim(uint64_t page, uint64_t pages);
   // Takes a snapshot: later predictions use the weights learned so far.
   void snapshot();
@@ -47,7 +52,7 @@ class PathModel {
   const PathWeights& weights() const { return weights_; }
   // The weights and the squared gradients of the model that is learning.
   const Logistic<kPathTokens>& learned() const { return trainer_.model(); }
-  // Continues with what another model had learned, and takes a snapshot.
+  // Replaces the learned weights by those of another model, and takes a snapshot.
   void restore(Logistic<kPathTokens> learned);
 
  private:
@@ -59,7 +64,7 @@ class PathModel {
   PathWeights weights_;  // of the last snapshot
   uint64_t clock_ = 0;
   uint64_t before_ = kNoPage;     // the page placed last
-  PathView seen_;                 // of a page placed lately
+  PathView seen_;                 // of the last page whose tokens were computed
   Tokens<kPathTokens> tokens_{};  // of seen_
   float lifetime_ = 0;            // of seen_, by weights_
 };

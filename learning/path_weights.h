@@ -1,6 +1,6 @@
-// The weights of a logistic model over path tokens, a byte each, in 32nds. The daemon publishes
-// them and the filesystem evaluates them when it places a write. Thread safety: const methods, any
-// thread. Crash: memory only.
+// The weights of a logistic model over path tokens, a byte each, in 32nds. The learning daemon
+// publishes them, and the filesystem evaluates them when it places a write.
+// Thread safety: const methods, any thread. Crash: memory only.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ using WeightRow = std::array<int8_t, kLandmarks>;
 using WeightRows = std::span<const WeightRow, kRows>;
 inline constexpr float kWeightUnit = 1.0F / 32;  // weights beyond ±127 units are clamped
 
-// Returns the expected lifetime on the axis of `landmarks`. It takes no lock and allocates nothing.
+// Returns the expected lifetime on the axis of `landmarks`. Allocates nothing. Takes no lock,
+// except that threads in the first call wait until a static table is filled.
 float lifetime_of(const Tokens<kPathTokens>& tokens, WeightRows rows, const Landmarks& landmarks);
 
 class PathWeights {

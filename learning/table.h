@@ -1,5 +1,6 @@
 // A table of bytes by (vStream, shape), and the classes of chunks, as base/wire/model_table.h lays
-// them out. Thread safety: values, which view memory that others own.
+// them out. Both are views: the caller keeps the memory.
+// Thread safety: values.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct Table {
   std::span<const uint16_t> row_of;  // by vStream
   std::span<const uint8_t> rows;     // [row * wire::kShapes + shape]
 
-  // Returns whether every vStream has a row and every byte a place.
+  // Returns whether every vStream has a row in `rows`, and `rows` is whole rows.
   bool is_sound() const {
     if (row_of.size() != wire::kModelVStreams || rows.empty() || rows.size() % wire::kShapes != 0)
       return false;
@@ -31,7 +32,8 @@ struct Table {
       if (row >= rows.size() / wire::kShapes) return false;
     return true;
   }
-  // Returns the bytes of a vStream by shape; nothing if the table is empty.
+  // Returns the bytes of a vStream by shape; an empty span if `rows` is empty. Requires: `rows` is
+  // empty or is_sound().
   std::span<const uint8_t> row(uint16_t vstream) const {
     if (rows.empty()) return {};
     return rows.subspan(size_t{row_of[vstream]} * wire::kShapes, wire::kShapes);

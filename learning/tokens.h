@@ -1,4 +1,5 @@
-// A write's tokens: its features, single and in combinations, each hashed to a row of weights.
+// Computes a write's tokens: each is a feature, or a combination of features, hashed to a row of
+// weights.
 // History tokens need what LifetimeModel remembers; path tokens need only what the filesystem knows
 // when it places a write.
 // Thread safety: pure functions.
@@ -15,8 +16,8 @@ inline constexpr uint32_t kTokenValues = 1U << 16;
 inline constexpr uint32_t kRows = 2 * kTokenValues;  // of weights
 inline constexpr uint32_t kHistoryTokens = 40, kPathTokens = 24;
 
-// The first half of the tokens shares one half of the rows, the second half the other. A token
-// thus fits two bytes, because many writes keep their tokens until they reach the last landmark.
+// The first half of a write's tokens shares one half of the rows, the second half the other. A
+// token thus fits two bytes, which saves memory: writes keep their tokens until the last landmark.
 using Token = uint16_t;
 template <uint32_t kCount>
 using Tokens = std::array<Token, kCount>;

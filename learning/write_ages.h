@@ -1,10 +1,12 @@
-// The age of the data that a write overwrites. It is the lifetime of the page's last contents, and
-// so predicts that of the next (Wang et al., "Separating Data via Block Invalidation Time Inference
-// for Write Amplification Reduction in Log-Structured Storage", FAST'22).
+// Tells the age of the data that a write overwrites. The age is the lifetime of the page's last
+// content, and so predicts the lifetime of the next one (Wang et al., "Separating Data via Block
+// Invalidation Time Inference for Write Amplification Reduction in Log-Structured Storage",
+// FAST'22).
 //
 // A byte for each page, or for 2, 4, 8 ... pages if memory is short, holds the time of the last
-// write in 128ths of the scale, modulo 255. Entries older than kForgetSteps are cleared before
-// their time comes round again; each step clears one of kSlices slices.
+// write in steps, which are 128ths of `scale_pages`, modulo 255. Entries older than kForgetSteps
+// are cleared before their time comes round again: at each step one of kSlices slices of the
+// entries is searched.
 // Thread safety: any thread, lock-free. Crash: memory only.
 #pragma once
 
@@ -17,8 +19,9 @@ namespace streamfs::learning {
 
 class WriteAges {
  public:
-  // Chooses the pages per entry so that `pages` pages fit `bytes_max`. Pages that are added later
-  // have entries as far as these reach. Age classes (wire::age_class) are parts of `scale_pages`.
+  // Chooses the pages per entry so that `pages` pages fit `bytes_max`. Later pages, which a device
+  // that grows gets, have entries as far as `bytes_max` reaches; the age of others is not known.
+  // Age classes (wire::age_class) are parts of `scale_pages`.
   WriteAges(uint64_t pages, uint64_t scale_pages, uint64_t bytes_max);
 
   // Returns the age class of the page's data at `clock`, in pages written: 1 to wire::kAgeOld,

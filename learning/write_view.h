@@ -1,4 +1,4 @@
-// The features of a page write, as they are when it arrives and before it is counted.
+// The features of a page write, as they are before the write is counted.
 // Thread safety: values.
 #pragma once
 
@@ -15,7 +15,7 @@ struct PathView {
   uint8_t age = 0;         // age class of the overwritten data (base/wire/model_table.h)
   uint8_t file_place = 0;  // of the request (file_place(), steps.h); 0: unknown
 
-  // Returns whether both have the same tokens.
+  // Returns whether both views give the same tokens.
   bool like(const PathView& other) const {
     return page >> kPageShift == other.page >> kPageShift && vstream == other.vstream &&
            expected == other.expected && length == other.length && offset == other.offset &&
@@ -44,7 +44,7 @@ struct WriteView {
   bool alive = false;
   // The two neighbours, likewise; the age is 0 unless the neighbour is alive.
   uint8_t left_age = 0, right_age = 0, left_last = 0, right_last = 0;
-  // The regions around the page: 1 + the running mean of half_log2 lifetimes, rounded down, over
+  // The regions around the page: 1 + the running mean of 2 · log2(lifetime + 1), rounded down, over
   // all deaths (mean_) or over deaths by trim (trimmed_); 0: none yet.
   uint8_t mean_64k = 0, mean_1m = 0, trimmed_1m = 0, trimmed_16m = 0;
 };

@@ -1,6 +1,7 @@
 // Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), as published: the baseline for
-// fuse-fs/placement/lifetime.h and cluster.h. They count no living pages and seed no clusters.
-// Thread safety: external.
+// fuse-fs/placement/lifetime.h and cluster.h. They do not count live pages and do not seed
+// clusters.
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class LifetimeIdentifier {
 
 struct Mapped {
   VStreamId vstream;
-  double lifetime = 0;  // 0 = no history: stays where it is
+  double lifetime = 0;  // 0: no page has died; the vStream keeps its pStream
   PStreamId pstream;
 };
 

@@ -1,6 +1,7 @@
 /* Sends the hint ioctl (base/wire/hint_ioctl.h) to the mount of an open file.
  *
- * Any thread, signal handlers and vfork children: lock-free, no allocation, errno is kept. */
+ * Thread safety: any thread, signal handlers and vfork children. The functions take no lock,
+ * allocate nothing and keep errno. */
 #ifndef STREAMFS_LIBSTREAM_MOUNT_H
 #define STREAMFS_LIBSTREAM_MOUNT_H
 
@@ -11,10 +12,11 @@
 
 /* Fills in the version of `hint`, sends it and leaves the answer in it.
  * Returns 0; 1 if `fd` is not a regular file or directory on a streamfs mount; or -errno.
- * -EOPNOTSUPP: the mount takes no labels (placement=learned or off): it returned another label than
- * the requested one, or this error. -ENOSYS: the mount is too old for the command.
- * A device number that is not streamfs is remembered for one to two seconds, so that a program that
- * opens many files elsewhere asks once. It may be given to another mount later. */
+ * -EOPNOTSUPP: the mount takes no labels (placement=learned or off): the answer has another label
+ * than the requested one, or the ioctl failed with this error. -ENOSYS: the mount is too old for
+ * the command. The device number of another filesystem is remembered for one to two seconds, so
+ * that a program that opens many files there asks once. It is not remembered for longer, because
+ * the kernel may give the number to a streamfs mount later. */
 int stream_ask(int fd, struct streamfs_hint* hint);
 
 /* Returns whether a device number is remembered as not streamfs. */

@@ -14,7 +14,7 @@ static const char* const kNames[kRealCount] = {PRELOAD_FUNCTIONS(PRELOAD_NAME)};
 
 struct preload_at_hand preload_at_hand __attribute__((aligned(64)));
 
-/* initial-exec, as in preload.h. */
+/* initial-exec, as in preload_advise.h. */
 static _Thread_local int looking_up __attribute__((tls_model("initial-exec")));
 
 static preload_pointer look_up(enum preload_function function) {

@@ -3,12 +3,12 @@
  * The library overrides the C library's functions that open files, fcntl and posix_fadvise. It
  * labels a file that is opened for writing if a rule matches its name. It passes a program's own
  * F_SET_RW_HINT on to the filesystem, because the kernel does not for FUSE. From posix_fadvise it
- * learns which files a thread is about to merge. All other calls go straight through.
+ * learns which files a thread is about to merge. It passes all other calls on unchanged.
  *
  * The program's results, errno and file descriptors are those it would have without the library,
- * but for the two repairs on streamfs that preload_fcntl.c makes. A hint that fails is forgotten.
- * There is no lock and no allocation: the library is safe in threads, signal handlers, after fork
- * and in vfork children. A crash leaves nothing.
+ * but for the two repairs on streamfs that preload_fcntl.c makes. A hint that fails has no effect
+ * on the program. There is no lock and no allocation: the library is safe in threads, signal
+ * handlers, after fork and in vfork children. A crash leaves nothing.
  *
  * Environment, read once, set by stream-run:
  *   STREAMFS_PROFILE  the profile of rules, by name or path; unset: "default"; unknown: no rules.
@@ -56,7 +56,7 @@ preload_pointer preload_look_up(enum preload_function function);
 
 /* The data that every open reads, in few cache lines. */
 struct preload_at_hand {
-  _Atomic(const struct preload_config*) config; /* NULL until it has been read */
+  _Atomic(const struct preload_config*) config; /* NULL: not read yet */
   _Atomic int file_hints;                       /* an F_SET_FILE_RW_HINT was remembered */
   _Atomic(preload_pointer) reals[kRealCount];   /* functions found so far; else NULL */
 };
@@ -76,7 +76,8 @@ struct preload_config {
   char explain[PATH_MAX];
 };
 
-/* Reads the configuration at the first call. Returns NULL while another thread reads it. */
+/* Reads the configuration at the first call. Returns NULL while another thread reads it; the caller
+ * then gives no hint. */
 const struct preload_config* preload_read_config(void);
 static inline const struct preload_config* preload_config(void) {
   const struct preload_config* known =

@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Adds the profile in `text` to the set. Overwrites `text`. Requires: `text` and `name` live as
- * long as the set. Each error is reported under the name `file`, and its rule is left out. */
+/* Adds the profile in `text` to the set. Parses `text` in place, so that it is overwritten.
+ * Requires: `text` and `name` live as long as the set. Each error is reported under the name
+ * `file`, and its rule is left out. `report` may be NULL. */
 void stream_profile_parse(struct stream_rules* set, const char* name, char* text, const char* file,
                           stream_rules_report report, void* context);
 

@@ -5,8 +5,9 @@
  * libstream/profiles are compiled in (compile_profiles.c); others are read when a set is loaded. A
  * program's own hint takes precedence over a rule.
  *
- * A set is one object of fixed size, without allocation. A single thread fills it. Functions that
- * take a const set are then safe in any thread and signal handler. Only loading changes errno. */
+ * A set is one object of fixed size, without allocation. To use one: clear, load, choose, match.
+ * Thread safety: one thread loads and chooses; functions that take a const set are then safe in any
+ * thread and signal handler. Only loading changes errno. */
 #ifndef STREAMFS_LIBSTREAM_RULES_H
 #define STREAMFS_LIBSTREAM_RULES_H
 
@@ -24,7 +25,7 @@ extern "C" {
 
 /* NOLINTBEGIN(performance-enum-size): C's */
 enum stream_rules_limits {
-  STREAM_RULES_MAX = 512,        /* of all profiles in a set together */
+  STREAM_RULES_MAX = 512,        /* of all profiles read from files; also the most chosen rules */
   STREAM_PROFILES_MAX = 96,      /* in a set */
   STREAM_PROFILES_BYTES = 65536, /* of all profiles read from files */
   STREAM_RULE_TEXT_BYTES = 192   /* size of the buffer of stream_rule_text() */
@@ -55,8 +56,9 @@ struct stream_rules_bytes {
   uint32_t bytes, mask;
 };
 
-/* A filter that rejects most names before any rule is tried, from the cues of the chosen rules
- * (glob.h): hashed sets of the first and last two bytes, and strings inside a name. */
+/* A filter that rejects most names before any rule is tried. It consists of the cues of the chosen
+ * rules (glob.h): hashed sets of the first two and last two bytes of a name and the last two of its
+ * folder, and strings inside a name. */
 struct stream_rules_cues {
   int always;                            /* passes every name */
   unsigned char begins[6], begins_count; /* the first bytes of the strings in `inside` */
@@ -89,17 +91,18 @@ struct stream_rules {
 typedef void (*stream_rules_report)(void* context, const char* file, unsigned line, unsigned column,
                                     const char* what);
 
-/* Makes the set empty. A profile that is loaded first hides later ones of the same name. */
+/* Makes the set empty. The first profile of a name that is loaded hides later ones. */
 void stream_rules_clear(struct stream_rules* set);
 
 /* Adds each FOLDER/NAME.toml as profile NAME, in byte order of names. A missing folder counts as
  * empty. Rules and files with errors are reported and left out. `report` may be NULL. */
 void stream_rules_load_folder(struct stream_rules* set, const char* folder,
                               stream_rules_report report, void* context);
-/* Adds one file. Returns 0, or -errno if it cannot be read. Errors in its rules are reported. */
+/* Adds one file. Returns 0, or -errno if it cannot be read; -EFBIG: the set has no room for it;
+ * -EILSEQ: it has a NUL byte. Errors in its rules are reported. */
 int stream_rules_load_file(struct stream_rules* set, const char* path, stream_rules_report report,
                            void* context);
-/* Adds the built-in profiles. */
+/* Adds the built-in profiles, as far as STREAM_PROFILES_MAX allows. */
 void stream_rules_load_built_in(struct stream_rules* set);
 
 /* Clears the set and loads the profiles that a program of this user may choose from:
@@ -109,8 +112,9 @@ void stream_rules_load_built_in(struct stream_rules* set);
 const char* stream_rules_load_all(struct stream_rules* set, stream_rules_report report,
                                   void* context);
 
-/* Chooses the rules that match: those of the profile, or for NULL and "default" the rules of all
- * profiles that have `everywhere`. An unknown profile chooses none and returns -ENOENT; else 0. */
+/* Chooses the rules that stream_rules_match() tries: all rules of the profile or, for NULL and
+ * "default", the rules of all profiles that have `everywhere`. Leaves out rules beyond
+ * STREAM_RULES_MAX. Returns 0; for an unknown profile chooses no rules and returns -ENOENT. */
 int stream_rules_choose(struct stream_rules* set, const char* profile);
 
 /* Returns the first chosen rule that matches, or NULL.
@@ -122,28 +126,30 @@ int stream_rules_choose(struct stream_rules* set, const char* profile);
 const struct stream_rule* stream_rules_match(const struct stream_rules* set, const char* path,
                                              int flags, const char* thread);
 
-/* The same, for a thread that merges files of `merges` (stream_rules_merge()); NULL: none. */
+/* Does the same for a thread that merges files of the vStream `merges` (stream_rules_merge());
+ * NULL: it merges none. */
 const struct stream_rule* stream_rules_match_merging(const struct stream_rules* set,
                                                      const char* path, int flags,
                                                      const char* thread, const char* merges);
 
-/* Returns the vStream of the upper level that a thread merges after it begins to read a file of the
- * vStream `input`. `merges` is the earlier result (NULL: none); `begins`: the file is the first of
- * a merge. An LSM tree merges files of one level, or of it and the next, into new files of the next
- * level; rules with `merges` name the next level's vStream. If no rule knows `input`, returns NULL
- * for the first file of a merge and `merges` for another one. */
+/* Follows a merge of an LSM tree. A thread merges files of one level, or of a level and the next
+ * one, into new files of the next level. A rule's `merges` names the upper level's vStream, its
+ * `vstream` the next level's. Call this when the thread begins to read a file of the vStream
+ * `input`. `begins`: the file is the first of a merge. `merges`: the result for the file before it;
+ * NULL: none. Returns the upper level's vStream, for stream_rules_match_merging(). If no chosen
+ * rule knows `input`, returns NULL for the first file of a merge, else `merges`. */
 const char* stream_rules_merge(const struct stream_rules* set, const char* merges,
                                const char* input, int begins);
 
-/* Returns whether any rule of the set uses this vStream name, so that a file's label probably came
- * from a rule, not from a person or a program. */
+/* Returns whether any rule of the set, chosen or not, has this vStream name. If so, a file's label
+ * of that name probably came from a rule, not from a person or a program. */
 int stream_rules_owns(const struct stream_rules* set, const char* vstream);
 
-/* Returns the RWH_WRITE_LIFE_* of the first rule with this vStream name; RWH_WRITE_LIFE_NOT_SET if
- * there is none. */
+/* Returns the RWH_WRITE_LIFE_* of the set's first rule, chosen or not, with this vStream name;
+ * RWH_WRITE_LIFE_NOT_SET if there is none. */
 uint32_t stream_rules_life(const struct stream_rules* set, const char* vstream);
 
-/* Writes the rule for people: "sqlite's *-journal". Truncates; always ends in a NUL. */
+/* Writes the rule for people: "sqlite's *-journal". Truncates a long text. */
 void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_BYTES]);
 
 /* Returns whether neither name is NULL and both are equal. */

@@ -11,7 +11,8 @@
 // Thread safety: any thread may fault at any moment, also two in one page. The handler takes no
 // lock, allocates nothing and calls only system calls. A mutex serialises the start and end of
 // watches. The previous handler gets every SIGBUS outside the watched addresses (the default one
-// ends the process) and is restored when the last watch ends. After a crash: nothing is on media.
+// ends the process), and those for which no page could be replaced. It is restored when the last
+// watch ends. After a crash: the ones, and the stores to a lost page, are gone.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +24,15 @@ namespace streamfs::pmem {
 
 class BusErrorWatch {
  public:
-  // Watches these addresses. Requires: they stay mapped until the watch ends.
-  // Errors: ENOMEM for too many watches, those of sigaction(2).
+  // Watches these addresses until the result is destroyed. Requires: they stay mapped until the
+  // watch ends. Errors: ENOMEM for too many watches, those of sigaction(2).
   static Result<BusErrorWatch> over(std::byte* base, uint64_t bytes);
   BusErrorWatch(BusErrorWatch&& other) noexcept;
   BusErrorWatch& operator=(BusErrorWatch&&) = delete;
   ~BusErrorWatch();
 
-  // Lost pages; a page counts once for each thread that faulted on it at the same time.
+  // Returns the number of lost pages; a page counts once for each thread that faulted on it at the
+  // same time. Requires: not moved from.
   uint64_t lost() const;
 
  private:

@@ -1,5 +1,5 @@
-// Two copies of one region: every store, flush, fence and sync goes to both, loads use the first.
-// After the loss of either copy, the other has everything that was promised.
+// Keeps two copies of one region: every store, flush, fence and sync goes to both, loads use the
+// first. After the loss of either copy, the other has everything that a fence or sync has promised.
 //
 // If both copies are the processor's memory, fence() is one instruction: the lines of both were
 // flushed before it. The META class is that of the less durable copy, because each copy alone must
@@ -8,8 +8,8 @@
 // If one copy lost a page (bus_errors.h), the next copies(), copy() or equalise() turns loads to
 // the other, and the next sync() of the damaged copy fails. sync() drops a copy that fails: stores,
 // loads and promises then use the other alone, and no sync() returns before on_copy_dropped()'s
-// handler has recorded that on media. Earlier promises hold in both copies. sync() fails if both
-// copies fail, or without a handler.
+// handler has recorded durably that the copy was dropped. sync() fails if both copies fail, or if a
+// copy fails and there is no handler.
 //
 // Thread safety: as Region. A drop happens in one thread's sync(), beside loads and stores of all
 // others; pointers from at() stay valid. After a crash: each copy may hold different unfenced
@@ -58,10 +58,11 @@ class MirrorRegion final : public Region {
   Region* left() const { return left_.load(std::memory_order_acquire); }
   // Returns the only copy that may be read; null: both may be.
   Region* readable() const;
-  // After a drop, returns the remaining copy for both indices: a caller may hold an older copies().
+  // Returns the only copy for both indices if readable() names one, because a caller may have
+  // called copies() before.
   Region& copy_or_left(size_t index) const;
   template <typename Do>
-  void each(Do&& apply) const;  // each copy in use
+  void each(Do&& apply) const;  // calls apply(copy) for each copy that is not dropped
   Result<void> drop(size_t failed, const Error& why);
   Result<void> settled() const;
 

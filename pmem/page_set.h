@@ -1,5 +1,5 @@
 // A set of pages of 4 KiB, by offset, that only grows.
-// Thread safety: any thread. After a crash: nothing is left.
+// Thread safety: any thread. After a crash: memory only.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,10 @@ class PageSet {
  public:
   static constexpr uint64_t kPageBytes = 4096;
 
+  // Holds pages at offsets below `bytes`, rounded up to kBits pages.
   explicit PageSet(uint64_t bytes) : words_(div_round_up(bytes, kPageBytes * kBits)) {}
 
-  // Does nothing beyond the end that the constructor was given.
+  // Adds the page that holds `offset`; does nothing beyond the end.
   void add(uint64_t offset) {
     const Place at = place(offset);
     if (at.word >= words_.items().size()) return;
@@ -25,12 +26,14 @@ class PageSet {
     if ((word.load(std::memory_order_relaxed) & at.bit) == 0)
       word.fetch_or(at.bit, std::memory_order_release);
   }
-  // True beyond the end, where pages are not recorded.
+  // Returns whether the page that holds `offset` is in the set; true beyond the end, where pages
+  // are not recorded.
   bool has(uint64_t offset) const {
     const Place at = place(offset);
     return at.word >= words_.items().size() || (load(at.word) & at.bit) != 0;
   }
-  // False only if no page of the range is in the set; tests kBits pages at once.
+  // Returns false only if no page of the range is in the set. Tests kBits pages at once, and so may
+  // return true for pages beside the range. Requires: a range of up to kPageBytes lies in one page.
   bool may_have(uint64_t offset, uint64_t bytes) const {
     if (bytes <= kPageBytes) return has(offset);
     const uint64_t last = place(offset + bytes - 1).word;

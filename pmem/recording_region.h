@@ -5,8 +5,9 @@
 // line holds a prefix of them. kAnyWord: each 8-byte word of a line may be old or new. A store that
 // was flushed and then fenced is in every image; any other store may be, flushed or not.
 //
-// Thread safety: stores, flushes, fences and mark() from any thread. events(), initial() and
-// words() require that none of these runs.
+// Thread safety: stores, flushes, fences and mark() from any thread. start_recording(), events(),
+// initial() and words() require that none of these runs.
+// After a crash: memory only.
 #pragma once
 
 #include <array>
@@ -31,7 +32,7 @@ class RecordingRegion final : public Region {
   explicit RecordingRegion(const std::vector<uint64_t>& words);
   MetaClass meta_class() const override { return class_; }
 
-  // Clears the record; the current content counts as durable.
+  // Clears the record; the current content counts as durable, and becomes initial().
   void start_recording();
   // Records the end of an operation: its promises must survive any later cut.
   void mark();
@@ -68,7 +69,8 @@ struct CrashImage {
 
 // A region over the caller's words. put_back() or the destructor restores them, so that a recovery
 // run on a crash image costs the lines that it changes and not a copy of the image. A line is saved
-// at the first store to it. Thread safety: none.
+// at the first store to it.
+// Thread safety: none.
 class ScratchRegion final : public Region {
  public:
   explicit ScratchRegion(std::span<uint64_t> words);  // whole lines

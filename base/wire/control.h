@@ -1,13 +1,15 @@
-// The control socket: how streamctl, the daemon and scripts talk to a mounted streamfs.
+// The protocol of the control socket, on which streamctl, the learning daemon and scripts talk to
+// the mount daemon.
 //
-// A Unix stream socket; its path is the value of the virtual xattr `user.streamfs.control` of the
-// mount's root. Requests and answers are JSON, one a line. Every answer has "ok"; on
-// failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
+// It is a Unix stream socket; its path is the value of the virtual xattr `user.streamfs.control` of
+// the mount's root. Requests and answers are JSON objects, one a line. Every answer has the boolean
+// "ok"; if it is false, also "error" (a sentence) and "errno". Requests are {"op": NAME, ...}; an
+// arrow leads to the answer's other fields, or to a description of the request:
 //   status    → the object that streamctl status --json prints. Its "saved" is the last report of
-//               savings with "told_ms" (since 1970), or null. Its "model" describes the daemon's
-//               tables: {"adopted" (one is in use), its "generation" and "kind", "looked_at" (the
-//               last generation adopted or refused), "adoptions", "refused", "refusal" (the reason
-//               of the last refusal), "telemetry_records"}
+//               savings with "told_ms" (since 1970), or null. Its "model" describes the learning
+//               daemon's models: {"adopted" (one is in use), its "generation" and "kind",
+//               "looked_at" (the last generation adopted or refused), "adoptions", "refused",
+//               "refusal" (the reason of the last refusal), "telemetry_records"}
 //   metrics   → {"schema", "version", "bounds_us": [...], "ops": [{"op", "sum_ns", "counts"}]}:
 //               latencies of requests since the mount. counts[i] requests took at most bounds_us[i]
 //               and more than the bound before it; the last count is of requests above all bounds
@@ -42,18 +44,19 @@
 //   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid",
 //               "device": {"gc_mode" ("same", "own", "shared"), "victim" ("greedy",
 //               "cost-benefit"), "spare" (physical ÷ capacity − 1), "erase_unit_blocks"}} with two
-//               file descriptors (SCM_RIGHTS): the telemetry ring and the placement model. Each
+//               file descriptors (SCM_RIGHTS): the telemetry rings and the placement model. Each
 //               field of "device" is null if the device does not tell. Errors: EBUSY until the
-//               daemon that attached first hangs up.
-//   sync      → waits for an epoch that covers everything written before the request
-//   record    {"path": FILE (absolute)} or {"stop": true} → starts or stops the trace recorder
+//               connection that attached first is closed.
+//   sync      → answers once everything that was written before the request is durable
+//   record    {"path": FILE (absolute)} or {"stop": true} → starts or stops the trace recorder.
+//               Errors: EINVAL without either, those of the file
 //   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before": SIZES,
 //               "after": SIZES, "data_fixed", "dry_run"}, where SIZES are
 //               {"data_bytes", "meta_bytes", "inodes_possible"}
 //   maintain  {"ms": N}, optional → {"finished", "copied_bytes", "erases", "device"}: frees, trims
 //               and lets the device work for N ms (at most and by default 5 s), yielding to
 //               programs
-//   prepare_poweroff → makes all writes durable, then as maintain without yielding to programs
+//   prepare_poweroff → makes all writes durable, then as maintain, without yielding to programs
 //   trim      {"from": BLOCK, "ms": N}, both optional → {"bytes", "next"}: trims free space; "next"
 //               is the block at which to continue, or null
 //   shutdown  {"mode": "default", "logflush" or "nologflush"} → waits for a sync, for the metadata
@@ -65,9 +68,9 @@
 //               "inodes_in_all", "bytes", "damaged", "findings": [{"inode", "what"}]}
 // Anyone may ask for status, metrics, streams, block, chunks, savings and the state of a scrub. The
 // other requests are for root and the user who mounted; attach also for the user classifierd.
-// Limits: a request is at most 64 KiB. There are 48 connections: at most 8 of one user, 16 of all
-// users together but root, the user who mounted and the daemon's, 16 of the user who mounted; root
-// may use all. A connection beyond a limit is answered with EUSERS at once and closed.
+// Limits: a request is at most 64 KiB. There are 48 connections. Root may hold all, the user who
+// mounted 16, and the user classifierd and each other user 8, but those other users together 16. A
+// connection beyond a limit is answered with EUSERS at once and closed.
 #pragma once
 
 namespace streamfs::wire {

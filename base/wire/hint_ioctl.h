@@ -1,5 +1,11 @@
-/* The hint ioctl: fixed size, no pointers, so that it reaches a FUSE server.
- * Plain C: shared by libstream and the filesystem. On any other filesystem it fails with ENOTTY. */
+/* The hint ioctl labels an open file or asks about vStreams. It has a fixed size and no pointers,
+ * so that the kernel passes it to a FUSE server. libstream and the filesystem share this header,
+ * which is plain C.
+ *
+ * A mount that ignores hints (placement=learned or off) answers NUMBER, NAME and RW_HINT with the
+ * vStream that the file has instead of the requested one, and without an error. Errors: ENOTTY or
+ * ENOSYS from other filesystems; EINVAL for an unknown version or command, or an invalid number,
+ * name or rw_hint; EACCES for a change by a user who neither owns nor may write the file; EROFS. */
 #ifndef STREAMFS_BASE_WIRE_HINT_IOCTL_H
 #define STREAMFS_BASE_WIRE_HINT_IOCTL_H
 
@@ -15,9 +21,10 @@ enum streamfs_hint_command {
   STREAMFS_HINT_NAME = 2,    /* vstream = the vStream name, made if new; number is returned */
   STREAMFS_HINT_RW_HINT = 3, /* rw_hint = RWH_WRITE_LIFE_*; number is returned */
   STREAMFS_HINT_CLEAR = 4,   /* back to the vStream that rules and contexts give */
-  /* These two work on any file of the mount and neither read nor change it. A filesystem that does
-   * not know them returns EINVAL. */
-  STREAMFS_HINT_VSTREAM = 5, /* fill in the vStream called name, or numbered number; ENOENT */
+  /* VSTREAM and DEVICE work on any file of the mount and neither read nor change it. A filesystem
+   * that does not know them returns EINVAL. */
+  STREAMFS_HINT_VSTREAM = 5, /* fill in the vStream called name, or numbered number if name is
+                                ""; ENOENT: there is none, or the caller may not see it */
   STREAMFS_HINT_DEVICE = 6   /* pstream = number of pStreams, number = 1 if hints are honoured,
                                 name = the mechanism by which a write names its pStream */
 };

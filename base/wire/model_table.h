@@ -1,16 +1,18 @@
-// The placement model, published by the daemon and evaluated on the write path. It has two parts,
-// and `serves` names the one that places data: a table (vStream, shape) → pStream, or a logistic
-// model whose classes of lifetime have pStreams (learning/placement_model.h).
+// The placement model, which the learning daemon publishes and the filesystem evaluates on the
+// write path. It has two parts, and `serves` names the one that places data: a table (vStream,
+// shape) → pStream, or a logistic model whose classes of lifetime have pStreams
+// (learning/placement_model.h).
 //
 // A page's shape is its place in the request, the age of the data it overwrites, and the class of
-// its chunk: the daemon groups the chunks of DATA by how often their data is overwritten.
+// its chunk: the learning daemon groups the chunks of DATA by how often their data is overwritten.
+//
 // Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader, then two
-// ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields and
-// checksum, then stores `active` = generation with release order; buffer = generation % 2.
-// The filesystem copies the buffer into memory of its own, checks it and only then uses it: the
-// write path never reads shared memory. A model that fails any check is refused and logged; the
-// last good one serves on. `kind` names the daemon's model for people and decides nothing; it may
-// be empty.
+// ModelBuffers. Generation g is in buffer g % 2. The learning daemon fills the buffer that `active`
+// does not name, sets its checksum and then stores its generation in `active` with release order.
+// If the daemon dies before that store, the last model stays active. The filesystem copies the
+// buffer into memory of its own, checks it and only then uses it: the write path never reads shared
+// memory. A model that fails any check is refused and logged; the last good one serves on. `kind`
+// names the model for people and decides nothing; it may be empty.
 #pragma once
 
 #include <algorithm>
@@ -73,7 +75,7 @@ struct ModelBuffer {
   uint32_t classes;     // of the logistic model, 1 to kModelClasses
   uint32_t table_rows;  // 1 to kModelTableRows
   uint32_t reserved;
-  uint64_t live_pages;              // for its landmarks (learning/landmarks.h); 1 or more
+  uint64_t live_pages;              // of its landmarks (learning/landmarks.h); 1 or more
   float edges[kModelClasses];       // classes - 1 lower bounds, ascending, on the landmarks' axis
   uint8_t pstreams[kModelClasses];  // of each class
   uint16_t row_of[kModelVStreams];  // 0: the row of vStreams that have none of their own
@@ -100,7 +102,7 @@ struct ModelHeader {
   uint32_t buffer_size;
   uint8_t uuid[16];
   std::atomic<uint64_t> active;     // generation; 0 = nothing published yet
-  std::atomic<uint64_t> heartbeat;  // of the daemon, ms; for people
+  std::atomic<uint64_t> heartbeat;  // of the learning daemon, ms; for people
   uint64_t reserved[2];
 };
 static_assert(sizeof(ModelHeader) == 64);

@@ -1,5 +1,5 @@
-// Is a telemetry record believable? Shared memory is input: a record that fails is counted and
-// skipped, whoever produced it. Thread safety: pure functions.
+// Checks telemetry records. Shared memory and traces are input: readers skip a record that is not
+// believable, whoever produced it. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ inline constexpr uint32_t kRunPagesMax = 1U << 16;          // of a write; reque
 inline constexpr uint64_t kCapacityBlocksMax = 1ULL << 34;  // 64 TiB of 4 KiB blocks
 inline constexpr uint32_t kPStreamsMax = 256;
 
+// Returns whether the run lies within `capacity_blocks` and its fields agree with each other.
 inline bool believable(const TelemetryRecord& record, uint64_t capacity_blocks) {
   if (record.kind > TelemetryKind::kTrim) return false;
   if (record.age > kAgeOld) return false;

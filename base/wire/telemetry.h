@@ -1,13 +1,13 @@
-// The telemetry ring, by which placement reports every written or trimmed page to the learning
+// The telemetry rings, by which placement reports every written or trimmed page to the learning
 // daemon.
 //
 // Layout of the shared memory (a memfd, sealed against shrinking): TelemetryHeader, then ring_count
 // rings of TelemetryRingHeader + capacity records. Each ring has one producer at a time and any
-// number of readers. Lossy: a producer never waits. A reader that falls more than `capacity` behind
-// detects it by `head` and counts the loss itself.
+// number of readers. A producer never waits for a reader. A reader that falls more than `capacity`
+// records behind has lost some; it detects that by `head` and counts the loss itself.
 // Publication: the producer stores the record, then head with release order. A reader copies
 // records, then reads head again and discards what may have been overwritten meanwhile.
-// Crash: the memory dies with the filesystem daemon; nothing depends on it.
+// After a crash: the memory is lost with the mount daemon; nothing depends on it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct TelemetryRecord {
   uint32_t pages;           // length of this run
   uint32_t request_pages;   // length of the request the run is part of, before any split
   uint32_t request_offset;  // place of the run in that request, pages
-  uint32_t time_ms;         // monotonic, wraps
+  uint32_t time_ms;         // of a monotonic clock, modulo 2^32
   uint16_t vstream;
   uint16_t pstream;
   TelemetryKind kind;

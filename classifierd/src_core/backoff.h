@@ -1,8 +1,9 @@
-// From many thin life tables to one good guess: contexts that share a program, an extension or a
-// directory share what they know. Each level groups the cells by some of their features, from
-// coarse to fine; a level's own mean counts as its evidence against `kappa` pages of the coarser
-// guess, so that a context seen ten times speaks softly and one seen a million times decides.
-// Thread safety: const after fit(). Crash: nothing persistent.
+// Predicts lifetimes from many life tables that each saw few pages: contexts that share a program,
+// an extension or a directory share what they know. Each level groups the cells by some of their
+// features, from coarse to fine. A prediction starts with the mean of the coarsest level that knows
+// any. Each finer level moves it towards its own mean, weighted by its evidence against `kappa`
+// pages: a context seen ten times changes little, one seen a million times decides.
+// Thread safety: const after fit(). Crash: memory only.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace streamfs::classifier {
 
-// The features that a level groups by; a level is an or of these.
+// The features that a level groups by; a level is a bitwise or of these.
 enum Feature : uint32_t {
   kComm = 1,
   kExtension = 2,
@@ -34,15 +35,18 @@ struct VStreamContext {
 };
 
 struct Estimate {
-  double mean_log2 = 0;  // of life in pages
-  double evidence = 0;   // pages of the finest level's own experience
+  double mean_log2 = 0;  // of the lifetime in pages written
+  double evidence = 0;   // pages with a known outcome in the finest level's group
 };
 
 class Backoff {
  public:
+  // `levels`: from coarse to fine. `deadband_log2`: a level of shapes moves the prediction only if
+  // its mean differs by at least so much. `prior_log2`: the prediction if no level knows any.
   Backoff(std::vector<uint32_t> levels, double kappa, double deadband_log2, double prior_log2);
+  // Replaces all that is known by these cells. `contexts`: by vStream; later ones are unknown.
   void fit(std::span<const CellLife> cells, std::vector<VStreamContext> contexts);
-  // A chunk class that no cell has is taken for class 0, and has no evidence. and has no evidence.
+  // Predicts a chunk class that no cell has as class 0, with no evidence.
   Estimate predict(uint16_t vstream, uint32_t shape) const;
 
  private:
@@ -57,7 +61,7 @@ class Backoff {
   double deadband_log2_;
   double prior_log2_;
   std::bitset<wire::kChunkClasses> chunk_classes_;  // of the cells
-  std::vector<VStreamContext> contexts_;            // by vStream; those beyond are unknown
+  std::vector<VStreamContext> contexts_;            // by vStream; later ones are unknown
   std::vector<std::unordered_map<uint64_t, Known>> known_;
 };
 

@@ -1,9 +1,10 @@
-// Which pages do small devices follow? In each group of `stride` neighbouring chunks of 64 KiB,
-// each of `parts` follows one chunk of its own, drawn for each group (spatial sampling: Waldspurger
-// et al., "Efficient MRC Construction with SHARDS", FAST'15). A sample drawn from all chunks alike
-// would hold a few per cent more than its share of the live data, or less, and that is spare taken
-// or given. A part numbers its chunks in the order of addresses, without gaps. Thread safety:
-// const.
+// Chooses the pages that small devices follow. Each of `parts` disjoint samples (a part) follows
+// one 64 KiB chunk of each group of `stride` neighbouring chunks, drawn for each group (spatial
+// sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15). If chunks were
+// drawn from the whole device instead, a part could hold a few per cent more or less than its share
+// of the live data, and its device would have less or more spare. A part numbers its pages in the
+// order of addresses, without gaps.
+// Thread safety: const methods.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +18,17 @@ class ChunkSample {
  public:
   static constexpr uint64_t kChunkPages = 16;
 
-  // Precondition: 0 < parts ≤ stride.
+  // Requires: 0 < parts ≤ stride.
   ChunkSample(uint64_t stride, uint64_t parts) : stride_(stride), parts_(parts) {}
 
   uint64_t stride() const { return stride_; }  // a part follows one in so many chunks
-  // How many pages of so many a part follows, at most.
+  // Returns the most pages that a part follows of the first `pages` pages of the device.
   uint64_t share_of(uint64_t pages) const {
     const uint64_t group = stride_ * kChunkPages;
     return (pages + group - 1) / group * kChunkPages;
   }
-  // Calls visit(part, page, its number in the part) for all pages of [first, end) that are
-  // followed.
+  // Calls visit(part, page, number) for each page of [first, end) that a part follows; `number` is
+  // the page's number in the part.
   template <typename Visit>
   void each(uint64_t first, uint64_t end, const Visit& visit) const {
     while (first < end) {
@@ -39,7 +40,7 @@ class ChunkSample {
       first = stop;
     }
   }
-  // The number of the first page from this one on that the first part follows.
+  // Returns the number in part 0 of its first page at or after `page`.
   uint64_t number_from(uint64_t page) const {
     const uint64_t group = page / (stride_ * kChunkPages);
     const uint64_t begins = (group * stride_ + (stride_ - drawn(group)) % stride_) * kChunkPages;

@@ -1,13 +1,13 @@
-// Shadow devices: what would each of several placements have cost lately? Every candidate has a
-// device of its own, small and without data; all see the same writes.
+// Shadow devices count the copies that each of several placements (candidates) would have cost.
+// Every candidate has a device of its own, small and without data; all see the same writes.
 //
-// A sample of chunks is followed (chunk_sample.h), and the devices are that much smaller
-// (smaller_device.h). Garbage collection is greedy; copies go where the whole device puts them.
+// The devices follow a sample of chunks (chunk_sample.h), and are smaller by the same factor
+// (smaller_device.h). Victims and copies follow the whole device's policies (Settings).
 //
-// A device that is not full yet copies nothing, whatever places its pages, and shows nothing. So a
-// shadow device may begin smaller and grow with what has lived at once so far: it is full from the
-// start, and says what each placement will cost once the whole device is.
-// Thread safety: none. Memory: some 50 bytes a page followed and candidate.
+// A device that is not full copies nothing under any placement, and so tells nothing. With
+// Settings::begins below 1, the devices begin smaller and grow with the peak of live pages. They
+// are full from the start, and show the cost that each placement will have on the full device.
+// Thread safety: none. Memory: some 50 bytes for each page followed and candidate.
 #pragma once
 
 #include <cstdint>
@@ -31,38 +31,43 @@ class Shadow {
     uint64_t live_pages = 0;  // at most so many are live at once, on the whole device
     uint32_t candidates = 1;
     uint32_t classes = 1;              // tags are below this
-    double spare = 0.07;               // all there is: physical ÷ live_pages − 1
+    double spare = 0.07;               // effective spare: physical pages ÷ live_pages − 1
     uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 17;  // about how many of the live pages are followed
     ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
     ssd::VictimKind victim = ssd::VictimKind::kGreedy;
-    double begins = 1;  // made for this share of live_pages, and growing
+    double begins = 1;  // the devices begin for this share of live_pages, and grow
   };
   explicit Shadow(const Settings& settings);
   ~Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
-  // `tags` holds a class a page written, one candidate's after the other's: pages · candidates.
-  // Throws std::invalid_argument if they are too few or too high.
+  // Replays the records on all devices. `tags`: a class for each page written, all pages of the
+  // first candidate, then all of the next. Unbelievable records have no tags and are left out.
+  // Throws std::invalid_argument for a class that is too high, with no change, and for too few
+  // tags, after the records before.
   void feed(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags);
 
-  // The device's content at the start: `pages` from `first` on, written once with class `cls`.
-  // Throws std::invalid_argument if that is too high.
+  // Writes `pages` pages from `first` on once with class `cls` on all devices, as the content at
+  // the start; written() does not count them. Throws std::invalid_argument if the class is too
+  // high.
   void fill(uint64_t pages, uint8_t cls, uint64_t first = 0);
-  // All candidates' devices become what the one that serves has: each shows what going over to it
-  // would cost from here. Throws std::invalid_argument for no candidate.
+  // Makes every device a copy of candidate `serving`'s, so that each then shows the cost of
+  // changing over to its placement. copied() of each goes on from its own count. Throws
+  // std::invalid_argument if there is no such candidate.
   void fork(uint32_t serving);
-  // The candidate has no use for the class for long: its open block is closed. Throws
-  // std::invalid_argument for what is no candidate or class.
+  // Closes the candidate's open block of a class that it will not write for long. Throws
+  // std::invalid_argument if there is no such candidate or class.
   void release(uint32_t candidate, uint8_t cls);
 
   uint32_t classes() const { return classes_; }
-  uint64_t written() const { return written_; }         // pages followed, ever
-  std::vector<uint64_t> copied() const;                 // of each candidate, ever
-  uint64_t one_in() const { return sample_.stride(); }  // chunks
-  uint64_t live_pages() const { return live_; }  // followed: the devices are made for so many
-  // Writes that found a device full, so that nothing it says counts: live_pages was too low.
+  uint64_t written() const { return written_; }         // followed pages that feed() wrote
+  std::vector<uint64_t> copied() const;                 // pages, by candidate
+  uint64_t one_in() const { return sample_.stride(); }  // one in so many chunks is followed
+  uint64_t live_pages() const { return live_; }  // followed pages that the devices are sized for
+  // Returns the page writes that failed, summed over the devices: a device was full, or more pages
+  // were met than it can number. Unless it is 0, live_pages was too low and copied() is useless.
   uint64_t refused() const { return refused_; }
 
  private:
@@ -79,8 +84,8 @@ class Shadow {
   uint32_t blocks_ = 0;  // of a device made for live_max_
   Numbers numbers_;
   std::vector<std::unique_ptr<ShadowDevice>> devices_;
-  std::vector<Numbers::Numbered> known_;
-  uint32_t pages_max_ = 0;  // numbers are below this
+  std::vector<Numbers::Numbered> known_;  // scratch for feed()
+  uint32_t pages_max_ = 0;                // numbers are below this
   uint64_t written_ = 0, refused_ = 0;
 };
 

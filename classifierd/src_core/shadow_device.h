@@ -20,14 +20,14 @@ class ShadowDevice {
       : victim_(geometry),
         router_(geometry),
         ftl_(geometry, media_, victim_, router_, counters_, live_) {}
-  // False: it is full.
+  // Returns false, and writes nothing, if the device is full.
   bool write(uint32_t page, ssd::FrontierId frontier) {
     return ftl_.write(page, 1, frontier, 0, nullptr) == 0;
   }
   void trim(uint32_t page) { ftl_.trim(page); }
   void seal(ssd::FrontierId frontier) { ftl_.seal(frontier); }
   void go_on_from(const ShadowDevice& other) { ftl_.go_on_from(other.ftl_); }
-  // It collects garbage as one with so many blocks fewer.
+  // Makes garbage collection work as if the device had so many blocks fewer.
   void withhold(uint32_t blocks) { ftl_.withhold(blocks); }
   uint64_t peak_live() const { return live_.peak_live_pages; }
   uint64_t copied() const { return counters_.gc_pages; }

@@ -1,9 +1,10 @@
-// How long do the pages of one context live? A life table with censoring: pages still alive count
-// for the ages they have passed, so that long lives are not mistaken for short ones only because
-// the short ones are the first to be seen to end (Kaplan and Meier 1958, by log2 age bins).
+// A life table with censoring: how long the pages of one context live (Kaplan and Meier 1958, by
+// log2 age bins). Pages that are still alive count for the ages that they have passed. Without
+// them, the table would take lifetimes for short, because short lives are the first that end.
 //
-// Unit of age: pages written to the device in between. Bin j holds ages [2^j, 2^(j+1)), bin 0 also
-// age 0. Thread safety: none. Crash: nothing persistent.
+// Ages are in pages written to the device in between. Bin j holds ages [2^j, 2^(j+1)); bin 0 also
+// holds age 0, and the last bin all higher ages.
+// Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@ constexpr uint32_t age_bin(uint64_t age_pages) {
   return bin < kAgeBins ? bin : kAgeBins - 1;
 }
 
-// Deaths in each bin and the pages that entered it with a known outcome. Sums of hazards are the
-// hazard of the union, which is how coarser contexts are made from finer ones.
+// Deaths in each bin, and the pages that entered it and whose outcome in it is known. The sum of
+// two contexts' hazards is the hazard of both together.
 struct Hazard {
   std::array<double, kAgeBins> deaths{};
   std::array<double, kAgeBins> entered{};
@@ -30,26 +31,28 @@ struct Hazard {
   void add(const Hazard& other);
   void decay(double factor);
   double evidence() const;  // pages with a known outcome in the best-known bin
-  // Mean of log2(life) from the survival curve; those that outlive every known bin are put one
-  // bin beyond. Negative if nothing is known.
+  // Returns the mean of log2(lifetime) by the survival curve; negative if nothing is known. Pages
+  // that outlive the last known bin count as if they died in the bin after it.
   double mean_log2() const;
 };
 
-// The pages of one context that are alive, by time of birth, and the deaths whose bins are not yet
-// fully observed. A cohort commits a bin, deaths and survivors together, once its pages have had
-// the time to pass it: committing deaths at once would bias a young table towards short lives.
-// Old cohorts are merged, so that their number grows with the logarithm of the device's age.
-// Counts are of the pages that are followed; `weight` is how many each of these stands for.
+// The live pages of one context, in cohorts by time of birth, and the deaths that are not yet in
+// the hazard. A cohort commits a bin to the hazard, deaths and survivors together, once its pages
+// are old enough to have passed the bin. If deaths were committed at once, a young table would be
+// biased towards short lives. Old cohorts are merged, so that their number grows with the logarithm
+// of the device's age. Cohorts count the pages that are followed; each stands for `weight` pages.
 class Cohorts {
  public:
+  // Counts a birth in the epoch that began at `epoch_start`. Requires: it never decreases.
   void born(uint64_t epoch_start);
-  // `known` gets a late death in a bin that its cohort has committed already.
+  // Counts the death of a page born at `birth`; does nothing if no cohort has it alive. If the
+  // cohort has committed the bin already, corrects `known`.
   void died(uint64_t birth, uint64_t age, double weight, Hazard& known);
   // Stops following a live page, because fewer pages now stand for more each.
   void lost(uint64_t birth);
-  // From now on each page stands for twice as many; so the pending deaths are halved.
+  // Halves the deaths that are not committed, because each page now stands for twice as many.
   void halve_deaths();
-  // To be called at the end of an epoch.
+  // Ends an epoch at `now`: adds to `known` the bins that the cohorts have passed.
   void commit(uint64_t now, double weight, Hazard& known);
   // Stops watching the live pages; their committed observations stay.
   void forget() { cohorts_.clear(); }
@@ -58,13 +61,13 @@ class Cohorts {
  private:
   struct Cohort {
     uint64_t start = 0;
-    uint64_t end = 0;  // 0 = still taking births
+    uint64_t end = 0;  // 0: its epoch has not ended
     uint32_t alive = 0;
     uint32_t committed = 0;  // bins below are in the hazard
     std::array<uint32_t, kAgeBins> pending{};
     uint64_t waiting() const;  // deaths not committed yet
   };
-  Cohort* find(uint64_t birth);  // null: of none that has a page alive
+  Cohort* find(uint64_t birth);  // null: no page of that cohort is alive
   static void commit_bins(Cohort& cohort, uint64_t now, double weight, Hazard& known);
   void merge(uint64_t now);
 
