@@ -1,5 +1,8 @@
-// References that the parts of the data floor share: to the floors below and to each other.
-// Thread safety: immutable once a filesystem is put together; each part's header states its own.
+// Holds what the parts of the data floor share: references to the floors below and to each other,
+// and calls to parts that are built later.
+// Thread safety: Core is immutable once a filesystem is put together. Each part's header states the
+// thread safety of the part. The functions run on the caller's thread, may wait for the device, and
+// must not be called with a lock of the metadata engine held. After a crash: memory only.
 #pragma once
 
 #include <atomic>
@@ -32,15 +35,16 @@ struct Core {
   InodeStates& states;
   Checksums& checksums;
   TraceRecorder& trace;
-  // Frees blocks until is_enough() returns true or none is left to free. Call it before returning
-  // ENOSPC.
+  // Frees blocks until is_enough() returns true, none is left to free, or freeing fails. Call it
+  // before returning ENOSPC. It asks is_enough() after each round.
   std::function<void(const std::function<bool()>& is_enough)> reclaim;
-  std::function<void()> free_orphans;
+  std::function<void()> free_orphans;  // Maintenance::free_orphans(), which logs its errors
   // Grows META for a change that found no unit when META had `meta_bytes` bytes, or waits for a
   // growth that is under way. Returns whether the change may succeed now.
   std::function<bool(uint64_t meta_bytes)> make_meta_room;
   std::function<void()> keep_meta_room;  // grows META if it is nearly full and may grow
-  std::function<void()> look_at_device;  // health.lose() if DATA is another filesystem's
+  // Reads DATA's label, and calls health.lose() if it is another filesystem's. Ignores I/O errors.
+  std::function<void()> look_at_device;
 };
 
 }  // namespace streamfs::data

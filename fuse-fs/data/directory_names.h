@@ -1,5 +1,5 @@
-// Keeps the name by which each directory was last found: a cue for placement, nothing more. At
-// kNamesMax names it forgets all. The name of an unknown directory is "".
+// Keeps the name by which each directory was last found, as a cue for placement. Any answer is
+// safe: at kNamesMax names it forgets all, and the name of an unknown directory is "".
 // Thread safety: any thread. After a crash: memory only.
 #pragma once
 
@@ -19,7 +19,7 @@ class DirectoryNames {
     InodeId id;
     std::string name;
   };
-  void learn(InodeId id, std::string_view name);
+  void learn(InodeId id, std::string_view name);  // "." and ".." are ignored
   void learn(std::span<const Named> all);
   std::string name(InodeId id) const;
 

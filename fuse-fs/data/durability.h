@@ -2,13 +2,15 @@
 //
 //   persistent            none: the commit's fence made the record durable
 //   synced                msync, shared by all waiting threads
-//   volatile, no log      none exists: a power cut loses META
-//   with a metadata log   ships the records to the log and flushes the device. If every power cut
-//                         makes the mount rebuild META from the log, msync follows later
-//                         (follow()). Otherwise the caller waits for msync too: META is kept twice,
-//                         is persistent, or the boot id is unknown.
+//   volatile, no log      no step exists: a power cut loses META
+//   with a metadata log   the records are shipped to the log and the device is flushed. If every
+//                         power cut makes the next mount rebuild META from the log, msync follows
+//                         later (follow()). Otherwise the caller waits for msync too. This is so if
+//                         META is kept twice or is persistent, or if the boot id is unknown.
 //
-// Thread safety: any thread. Methods may wait for a device.
+// Thread safety: any thread, unless a method says otherwise. Methods that return a Result may wait
+// for a device. Errors: those of META's medium and of DATA; durable_or_read_only() turns them into
+// a read-only mount.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +26,17 @@
 
 namespace streamfs::data {
 
-// Makes committed records durable.
 class Durability {
  public:
   // Returns once every record up to `through` survives a power cut, as far as the META class
-  // allows.
+  // allows. Concurrent calls share msyncs and flushes.
   virtual Result<void> make_durable(TxId through) = 0;
   // Syncs META when no caller waits for it, so that an error of its medium is noticed.
   virtual Result<void> follow() { return {}; }
   // Returns false if make_durable() has nothing to do, so that no timer needs to call it.
   virtual bool waits() const = 0;
   // Returns whether META's medium has lost pages that no make_durable() has dealt with. The next
-  // one drops the damaged copy or fails.
+  // make_durable() gives up the damaged copy, or fails if META is kept once.
   virtual bool damaged() const = 0;
 
  protected:
@@ -48,23 +49,23 @@ class FlushHook {
   // Begins the log. Call it before the first change of DATA: a restore from the old log needs DATA
   // as the mount found it.
   virtual Result<void> begin_log() { return {}; }
-  // An epoch calls before_flush() right before it flushes the device. If the flush succeeds, it
-  // calls after_flush(). Pending records go out with that flush. Thread safety: one thread at a
-  // time.
+  // An epoch calls before_flush() right before it flushes the device. This writes the pending
+  // records, so that the flush makes them durable. If the flush succeeds, the epoch calls
+  // after_flush(). Thread safety: one epoch at a time calls this pair.
   virtual Result<void> before_flush() { return {}; }
   virtual void after_flush() {}
-  // Call it when a device flush failed: the data that open conditions name may be lost.
+  // Call it when a device flush failed. If conditions are open, META may name data that is lost.
+  // The next mount then rebuilds META from the log (Engine::distrust()).
   virtual void flush_failed() {}
-  // Returns whether a record up to `through` is not durable yet and an epoch's flush would make it
-  // so.
+  // Returns whether some record up to `through` is not durable and goes out with an epoch's flush.
   virtual bool flush_helps(TxId /*through*/) const { return false; }
 
  protected:
   ~FlushHook() = default;
 };
 
-// Guards the blocks that a restore may read (meta/conditional_record.h). Without a log there are
-// none.
+// Guards the blocks that a restore may read (meta/conditional_record.h). Without a log there are no
+// such blocks.
 class Conditions {
  public:
   // Returns whether a record may be committed ahead of its data's flush.
@@ -72,8 +73,9 @@ class Conditions {
   // Returns whether one of these blocks has an open condition that the new bytes would not meet.
   // After a crash, writing them would make a restore drop the record.
   virtual bool forbids(BlockNo /*first*/, ConstBytes /*blocks*/) const { return false; }
-  // Makes these blocks safe to write. If forbids() is true, waits until their conditions are
-  // settled. A restore may still read a block whose condition the new bytes meet.
+  // Makes these blocks safe to write. If forbids() is true, waits until all conditions of records
+  // committed before the call are settled. Otherwise returns at once: a restore may then still read
+  // the blocks, and the new bytes meet its conditions.
   virtual Result<void> before_overwrite(BlockNo /*first*/, ConstBytes /*blocks*/) { return {}; }
   // Makes every record up to `through` durable and settles its conditions. Blocks that these
   // records freed may then be reused.
@@ -94,7 +96,8 @@ class DurabilityBarrier : public Durability, public FlushHook, public Conditions
   virtual uint64_t log_bytes() const { return 0; }
   // Returns once no restore reads a record that was committed before the call.
   virtual Result<void> renew() { return {}; }
-  virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
+  // Gives the log the label of a grown META. Requires: the engine uses no new space yet.
+  virtual void grow(const meta::DataLabel&) {}
   // Returns where the next mount continues the log (LogEnd, packed); 0: it has to begin a new one.
   // Requires: a clean unmount, with the last commit settled.
   virtual uint64_t close() { return 0; }
@@ -110,8 +113,9 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
                                                             const meta::DataLabel& label,
                                                             bool trims);
 
-// Returns `answer`. If it is an error, makes the filesystem read-only.
+// Returns `answer`. If it is an error, makes the filesystem read-only (Health::degrade()).
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
+// Calls durability.make_durable(), and makes the filesystem read-only if that fails.
 Result<void> make_durable(Durability& durability, TxId through, Health& health);
 
 }  // namespace streamfs::data

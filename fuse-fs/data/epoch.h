@@ -1,12 +1,14 @@
-// Epochs: writes completed between two device flushes become durable together, with the second.
+// An epoch is the time between two device flushes. The second flush makes all writes that completed
+// in the epoch durable together.
 //
 //   write completes on the device, or is cached → epoch() names the flush that will cover it
 //   flush_through(e): one flush, shared by all waiting threads → flushed() ≥ e
 //   commit(inode): its current view up to flushed() becomes committed
 //
-// Thread safety: any thread. No lock is held across the flush.
-// After a crash: each inode is as its last durable commit has it. A commit names flushed data only,
-// except as a conditional record, which counts only if its data is there.
+// Thread safety: any thread. No lock of the engine is held across the flush, and the caller holds
+// none. A caller may hold ranges of files. After a failed flush the filesystem is read-only.
+// After a crash: each inode is as its last durable commit has it. An ordinary commit names flushed
+// data only. A conditional record may name other data, and counts only if that data is there.
 #pragma once
 
 #include <atomic>
@@ -42,35 +44,42 @@ class Epochs {
   // Returns the epoch of a write that completed on the device, or was cached, before the call.
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
-  // Returns once a flush covers `epoch` and every record up to `through` that goes out with a
-  // flush is durable.
+  // Returns once a flush covers `epoch`. With a metadata log, every record up to `through` is then
+  // durable in the log, too. Errors: those of the flush.
   Result<void> flush_through(uint64_t epoch, TxId through = {});
-  // Flushes and commits the inode's data up to `epoch`. If `data_only`, commits only data that
-  // could not be read back otherwise. A single flush does both if a conditional record can hold the
-  // commit. Returns the last record that the caller has to make durable. Errors: EIO, a cached
-  // write of the inode failed; those of the flush and of commit().
+  // Flushes the inode's data up to `epoch` and commits the inode. If `data_only`, it commits only
+  // if the data could not be read back otherwise (Engine::needs_commit()). If a conditional record
+  // can hold the commit, one flush makes data and record durable. Returns the last record that the
+  // caller has to make durable. Errors: EIO, a cached write of the inode failed; those of the flush
+  // and of commit().
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
-  // Begins the metadata log, if there is one. Call it before each change of DATA.
+  // Begins the metadata log, if there is one and it has not begun. Call it before each change of
+  // DATA. Errors: those of the log; they make the filesystem read-only.
   Result<void> begin_writing();
   // Returns whether before_overwrite() would wait for a flush of these blocks.
   bool forbids(BlockNo first, ConstBytes blocks) const {
     return conditions_.forbids(first, blocks);
   }
-  // Returns once these bytes may be written: they break no open condition (durability.h).
+  // Returns once these bytes may be written, because they break no open condition (durability.h).
+  // May flush. Errors: those of the flush; they make the filesystem read-only.
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
-  // Marks the inode dirty: it has uncommitted changes. `epoch` is its data's; 0: no new data.
+  // Marks the inode dirty, as it has uncommitted changes. `bytes` of new data were written in
+  // `epoch`; 0 and 0: no new data.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);
-  // Commits what flushed() covers. Succeeds if the inode is gone. Errors: EIO, a cached write of
-  // the inode failed; those of Engine::commit_inode().
+  // Commits the inode as far as flushed() covers its data. Succeeds if the inode is gone. Errors:
+  // EIO, a cached write of the inode failed; those of Engine::commit_inode(). After EIO and ENOSPC
+  // the inode stays dirty.
   Result<void> commit(InodeId id);
-  // Flushes unflushed data and commits every dirty inode. Returns the error of the flush, or the
-  // first of the commits, after trying all.
+  // Flushes unflushed data, then commits every dirty inode. If the flush fails, returns its error
+  // and commits none. Otherwise tries all commits, logs their errors and returns the first.
   Result<void> close();
-  bool due() const;                             // idle, old or large enough to close
-  bool dirty_for(uint32_t milliseconds) const;  // since the last close(), or the first change
+  bool due() const;  // returns whether the epoch is idle, old or large enough to close (Limits)
+  // Returns whether an inode is dirty, and the last close() or the first change after it is at
+  // least so long ago.
+  bool dirty_for(uint32_t milliseconds) const;
   size_t dirty_inodes() const;
-  uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
+  uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }  // flushes so far
 
  private:
   WriteCache::Owners write_out();

@@ -7,8 +7,9 @@
 // file would use. Later blocks of the epoch go to their own pStreams: the padding is small beside
 // them.
 //
-// Every flush of DATA passes here and ends the epoch, the metadata log's too. Other requests pass
-// unchanged. Thread safety and crashes: see device.h; no lock.
+// Every flush of DATA passes here and ends the epoch, the metadata log's flushes included. Other
+// requests pass unchanged: the caller asks of() for the pStream and puts it into the write.
+// Thread safety and crashes: see device.h. It takes no lock.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,13 @@
-// The filesystem as POSIX sees it: meta, placement and the data device put together. The frontend
-// decodes a request, calls one method, replies.
+// The filesystem as POSIX sees it: metadata, placement and the data device put together. The
+// frontend decodes a request, calls one method, and replies.
 //
-// Thread safety: every method, any thread. Methods marked "may wait" do device I/O or wait for it
-// and must not run on a thread that serves the transport. The others wait for a device only in a
-// change of metadata: under dirsync, while META grows, or after META's medium has failed.
+// Thread safety: any thread may call any method. Methods marked "may wait" do device I/O or wait
+// for it and must not run on a thread that serves the transport. The other methods wait for a
+// device only in a change of metadata: under dirsync, while META grows, or after META's medium has
+// failed.
+//
+// Errors, beside those that a method names: ESTALE (the inode was freed), EIO, and for every change
+// EROFS. After an error that loses durability the mount is read-only (Status::degraded_read_only).
 //
 // After a crash (docs/ORDERING.md): names and attributes survive from the change on, or from the
 // next sync of META, by META class. Data survives from fsync(), sync() or the epoch's end on (by
@@ -82,8 +86,8 @@ struct IdleStatus {
   uint64_t poweroffs_prepared = 0;
 };
 
-// The result of maintain() and prepare_poweroff(). Not finished: work is left, or programs were
-// active.
+// The result of maintain() and prepare_poweroff(). It is not finished if work is left, or if
+// programs were active in maintain().
 struct MaintenanceRun {
   bool finished = false;
   uint64_t copied_bytes = 0, erases = 0;
@@ -96,8 +100,8 @@ struct FreeTrim {
   std::optional<BlockNo> next;
 };
 
-// Before a mount is shut down, kDefault flushes everything, as sync() does; kLogFlush flushes the
-// metadata log and no file data; kNoLogFlush flushes nothing.
+// Says what shut_down() flushes first: kDefault everything, as sync() does; kLogFlush the metadata
+// log and no file data; kNoLogFlush nothing.
 enum class ShutdownMode : uint8_t { kDefault, kLogFlush, kNoLogFlush };
 
 // How the device and the mount treat hints.
@@ -159,9 +163,10 @@ struct ScrubStatus {
 };
 
 struct GrowOptions {
-  std::optional<uint64_t> meta_bytes;  // unset: the device's size; of a file, as DATA grows
-  bool meta_alone = false;             // DATA keeps its size, even if its device is larger
-  uint64_t planned_meta = 0;           // a size that META may grow to later
+  // The wanted size of META. Unset: the size of its device, or a file grows in proportion to DATA.
+  std::optional<uint64_t> meta_bytes;
+  bool meta_alone = false;    // DATA keeps its size, even if its device is larger
+  uint64_t planned_meta = 0;  // a size that META may grow to later
   bool dry_run = false;
 };
 // Sizes before and after a growth: bytes of both devices that the filesystem uses.
@@ -181,8 +186,12 @@ class Filesystem {
   static Result<std::unique_ptr<Filesystem>> mount(const std::string& meta_path,
                                                    const std::string& data,
                                                    const MountOptions& options, Clock& clock);
-  virtual ~Filesystem() = default;     // like a crash unless unmount() was called
-  virtual Result<void> unmount() = 0;  // may wait: drains, commits, trims, marks clean
+  virtual ~Filesystem() = default;  // without unmount() before it, the mount ends as by a kill
+  // Commits and trims everything, makes it durable and marks META clean. May wait. Does nothing
+  // after shut_down(). Requires: no request is under way or follows. An error before the mark
+  // leaves both devices as after a kill. Errors: EROFS, the mount had become read-only; EIO, a
+  // trace that is being recorded is incomplete; those of the devices.
+  virtual Result<void> unmount() = 0;
 
   virtual InodeId root() const = 0;
   // ---- Names: as meta::Engine; create adds placement.
@@ -195,8 +204,8 @@ class Filesystem {
   virtual Result<meta::Attributes> link(InodeId target, InodeId parent, std::string_view name) = 0;
   virtual Result<void> unlink(InodeId parent, std::string_view name) = 0;
   virtual Result<void> rmdir(InodeId parent, std::string_view name) = 0;
-  // may wait: if a regular file is replaced, the source is flushed and committed first. Before that
-  // it calls `push_dirty`, which makes the kernel write back the source's dirty pages.
+  // If a regular file is replaced, first calls `push_dirty`, which makes the kernel write back the
+  // source's dirty pages, and then flushes and commits the source. May wait in that case.
   virtual Result<void> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags,
                               const std::function<void(InodeId)>& push_dirty,
@@ -231,11 +240,20 @@ class Filesystem {
   virtual Result<void> truncate(InodeId id, uint64_t size) = 0;
   // FALLOC_FL_* modes: 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; else EOPNOTSUPP.
   virtual Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) = 0;
-  virtual Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) = 0;  // SEEK_DATA / HOLE
+  // `whence`: SEEK_DATA or SEEK_HOLE. Errors: ENXIO, `offset` is past the end, or only a hole
+  // follows it.
+  virtual Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) = 0;
+  // Makes the inode's data and attributes durable. `data_only`: only attributes without which the
+  // data could not be read back. Succeeds at once on a read-only mount.
   virtual Result<void> fsync(InodeId id, bool data_only) = 0;
-  virtual Result<void> sync() = 0;  // commits everything written before, durably
+  // Makes everything durable that was written before the call. If an inode's commit fails, commits
+  // the others and returns the error. Succeeds at once on a read-only mount.
+  virtual Result<void> sync() = 0;
 
   // ---- Placement
+  // The next four calls store or clear the inode's vStream, and return its vStream afterwards. If
+  // the placement mode ignores hints, the first three store nothing. Errors: ERANGE, EINVAL and
+  // ENOSPC of Placement::by_number(), by_name() and by_rw_hint().
   virtual Result<HintReply> hint_number(InodeId id, uint32_t number) = 0;
   virtual Result<HintReply> hint_name(InodeId id, std::string_view name) = 0;
   virtual Result<HintReply> hint_rw(InodeId id, uint32_t rw_hint) = 0;
@@ -248,35 +266,39 @@ class Filesystem {
 
   // ---- Operation
   virtual Result<Status> status() = 0;  // may wait: asks the device for its counters
-  // Sets, for status(), how requests come from the kernel and why not another way. Requires: string
-  // literals.
+  // Sets, for status(), how requests come from the kernel and why they come no other way. Requires:
+  // both strings are literals.
   virtual void served_by(const char*, const char*) {}
-  // kDefault calls sync() first. Closes the gate, waits for the requests inside and stops all
-  // background work. kLogFlush then flushes the metadata log. May wait. Nothing is written to DATA
-  // or META afterwards, not by unmount() either: the next mount recovers as after a kill. Errors:
-  // EIO, it is shut down already; those of sync(), and the mount is as it was; those of the log's
-  // flush, and the mount is shut down all the same.
+  // Ends the mount by request. Calls sync() in mode kDefault, closes the gate, waits for the
+  // requests inside and stops all background work. kLogFlush then flushes the metadata log. May
+  // wait. Requires: the caller is not inside the gate. Afterwards nothing is written to DATA or
+  // META, also by unmount(), and the next mount recovers as after a kill.
+  // Errors: EIO, the mount is shut down already; those of sync(), after which the mount is as it
+  // was; those of the log's flush, after which the mount is shut down all the same.
   virtual Result<void> shut_down(ShutdownMode mode) = 0;
   // Returns every inode that the kernel may have cached.
   virtual std::vector<InodeId> known_to_kernel() = 0;
-  // Every request of the kernel passes through it, and every control request that may write, except
-  // the one for shut_down().
+  // Returns the gate. Every request of the kernel passes through it, and so does every control
+  // request that may write, except the one for shut_down().
   virtual Gate& gate() = 0;
-  // Makes shut_down() call `forget` for each of known_to_kernel(); an empty function: for none. No
-  // call is under way when this returns.
+  // Makes shut_down() call `forget` for each inode of known_to_kernel(). An empty function ends
+  // that. No call of the previous function is under way when this returns.
   virtual void on_shut_down(std::function<void(InodeId)> forget) = 0;
   // Makes the filesystem use the space that DATA and META have gained, while programs run. May
-  // wait. Errors: EBUSY (a growth or the end of the mount is under way), EROFS, those of
-  // meta::plan_growth(), before any change; those of the devices.
+  // wait. Errors, before any change: EBUSY (a growth or the end of the mount is under way), EROFS,
+  // those of meta::plan_growth(). Later errors: those of the devices.
   virtual Result<Grown> grow(const GrowOptions& options) = 0;
-  // The next three work for about so long and tell whether work is left. May wait. Errors:
-  // EROFS, those of the devices.
+  // The next three calls end when about `milliseconds` have passed, and tell whether work is left.
+  // The limit does not cover what they do first: the sync() of prepare_poweroff(), and the freeing
+  // and trimming with which trim_free() begins at block 0. They may wait. Errors: EROFS, those of
+  // the devices.
+  //
   // Frees and trims, then lets the device do its own work. Does nothing while programs are active.
   virtual Result<MaintenanceRun> maintain(uint64_t milliseconds) = 0;
   // Makes everything written so far durable, then works as maintain(), whatever programs do.
   virtual Result<MaintenanceRun> prepare_poweroff(uint64_t milliseconds) = 0;
-  // Trims free space from `from` on, as fstrim(8): in long runs, so also blocks whose trim was too
-  // small when they were freed. Errors: EOPNOTSUPP, DATA cannot be trimmed.
+  // Trims free space from `from` on in long runs, as fstrim(8) does. Blocks whose run was too short
+  // for a trim when they were freed are trimmed now. Errors: EOPNOTSUPP, DATA cannot be trimmed.
   virtual Result<FreeTrim> trim_free(BlockNo from, uint64_t milliseconds) = 0;
   virtual Result<void> start_scrub() = 0;  // EBUSY: one is under way
   virtual void stop_scrub() = 0;           // may wait: returns once it has ended

@@ -1,6 +1,8 @@
-// Implements Filesystem out of its parts. Contract and thread safety: filesystem.h.
+// Implements Filesystem out of its parts. filesystem.h has the contract and the thread safety.
 //
-// Each member is built on those declared above it; the parts with threads are last and end first.
+// Each member uses only members declared above it, except through Core's functions. Maintenance,
+// IdleScheduler and Scrub, whose threads call the other parts, are last; the destructor stops these
+// threads first.
 #pragma once
 
 #include <atomic>
@@ -138,10 +140,14 @@ class FilesystemImpl final : public Filesystem {
   Result<void> store_grown_label(const meta::Superblock& super);
   Result<void> go_on_alone(pmem::Region& left, const std::string& why);
   // Call it after the commit of a change of names or attributes. Makes the change durable if the
-  // mount is dirsync or META's medium has failed; else the timer does so, where the class needs it.
+  // mount is dirsync or META's medium has lost pages. Otherwise the timer does so within a second,
+  // unless the commit alone makes it durable (Durability::waits()).
   Result<void> changed();
+  // Calls changed() if `done` is a success, and otherwise handles what caused the error. Returns
+  // `done`, or the error of making the change durable.
   template <typename T>
   Result<T> after_change(Result<T> done);
+  // Calls `change`, and finds units of META for it after ENOSPC (meta_units.h).
   template <typename Change>
   auto with_units(const Change& change) -> decltype(change()) {
     return with_meta_units(*core_, change);
@@ -158,8 +164,8 @@ class FilesystemImpl final : public Filesystem {
   Clock& clock_;
   pair::OpenPair pair_;  // its superblock is as mounted; the engine has the current one
   Mutex label_;          // guards pair_.label and DATA's first block; before the engine's locks
-  Mutex growing_;        // after ranges of files, before all else; held by grow(), unmount() and
-                         // shut_down()
+  Mutex growing_;        // taken after ranges of files and before all other locks; held by grow(),
+                         // unmount() and shut_down()
   std::atomic<bool> growth_running_{false};  // set before growing_ is locked, reset last
   std::atomic<bool> ending_{false};          // set under growing_, by unmount() and shut_down()
   Gate gate_;

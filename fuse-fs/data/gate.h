@@ -33,7 +33,7 @@ class Gate {
   };
 
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
-  // Returns whether this call closed it.
+  // Closes the gate for good. Returns whether this call closed it.
   bool close() { return !closed_.exchange(true); }
   // Requires: the gate is closed. Returns once no request is inside.
   void wait_until_empty() const;

@@ -1,8 +1,10 @@
 // Grows a META file when it is nearly full, and logs why if it cannot.
 //
-// Each step adds half of the heap, at most 1 GiB, up to a largest size; or 1 MiB if the medium has
-// no room for more.
-// Thread safety: any thread. After a crash: as after any growth (docs/ORDERING.md, "Growing").
+// Each step adds half of the heap, but at most 1 GiB and no more than up to the largest size. If
+// the medium has no room for that, the step adds 1 MiB.
+//
+// Thread safety: any thread, with no lock of the metadata engine held. Concurrent calls share a
+// growth. After a crash: as after any growth (docs/ORDERING.md, "Growing").
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@ namespace streamfs::data {
 class MetaGrowth {
  public:
   struct Limits {
-    bool automatic = false;
+    bool automatic = false;   // the mount option meta_growth: META may grow by itself
     bool extensible = false;  // META is a file
     uint64_t size_max = 0;    // bytes; 0: as mkfs planned
   };
@@ -37,15 +39,15 @@ class MetaGrowth {
         grow_(std::move(grow)),
         await_(std::move(await)) {}
 
-  // Grows META if it is nearly full and may grow; logs once why it does not. The reclaimer calls
-  // it regularly.
+  // Grows META if it is nearly full and may grow. If it stays nearly full, logs the reason once.
+  // The reclaimer calls this regularly.
   void keep_room();
-  // Grows META for a change that found no unit when META had `before` bytes, or waits for a growth
-  // by command. Returns whether the change may succeed now.
+  // Grows META for a change that found no heap unit when META had `before` bytes, or waits for a
+  // growth by command. Returns whether META has grown since, so that the change is worth a retry.
   bool make_room(uint64_t before);
 
   MetaRoom room() const;
-  uint64_t growable_files() const;  // files that fit into the bytes META may still get
+  uint64_t growable_files() const;  // files that fit into the bytes by which META may grow
 
  private:
   static constexpr uint64_t kFirstRetryMs = 1000, kLastRetryMs = 60'000;  // after a failure
@@ -62,10 +64,10 @@ class MetaGrowth {
   const Grow grow_;
   const Await await_;
   GroupRun growths_;
-  uint64_t retry_ms_ = 0, pause_ms_ = kFirstRetryMs;  // of the thread that runs a growth
+  uint64_t retry_ms_ = 0, pause_ms_ = kFirstRetryMs;  // used inside growths_.run() only
   mutable Mutex mutex_;                               // leaf
   std::string failed_ SFS_GUARDED_BY(mutex_);         // why the last growth failed
-  bool said_ SFS_GUARDED_BY(mutex_) = false;
+  bool said_ SFS_GUARDED_BY(mutex_) = false;          // the reason was logged
 };
 
 }  // namespace streamfs::data

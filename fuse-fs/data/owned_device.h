@@ -1,5 +1,6 @@
-// DATA while it belongs to this filesystem. After Health::lose(), reads, writes, flushes and trims
-// fail with EIO and do not reach the device, whichever thread sends them.
+// Keeps a filesystem away from a DATA that it has lost. After Health::lose(), reads, writes,
+// flushes and trims of every thread fail with EIO and do not reach the device. A request that began
+// before may still reach it.
 // Thread safety and crashes: see device.h.
 #pragma once
 

@@ -29,8 +29,9 @@ class Scrub {
       : core_(core), path_(path), traffic_(std::move(traffic)) {}
   ~Scrub() { stop(); }
 
-  Result<void> start();  // from the beginning; EBUSY: one is under way
-  void stop();           // it has ended when this returns
+  // Starts a scrub from the beginning and returns at once. Errors: EBUSY, a scrub is under way.
+  Result<void> start();
+  void stop();  // waits until the scrub has ended, if there is one
   ScrubStatus status() const;
 
  private:

@@ -1,5 +1,5 @@
-// Finds room in META for the extents that preallocation, and writes into preallocated blocks, add.
-// Thread safety and crashes: see meta_units.h.
+// Finds room in META for the extents that a preallocation adds, or a write into preallocated
+// blocks. Thread safety and crashes: see meta_units.h.
 #pragma once
 
 #include <cstdint>

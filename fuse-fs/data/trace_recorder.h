@@ -1,8 +1,9 @@
-// Records reads and writes of file data and trims, by block of the data device, for ssd-sim and for
-// later study. A write is recorded when it is acknowledged, even if the write cache then drops it.
-// Can be started and stopped while mounted.
-// Thread safety: any thread. While off, record() costs one load. After a crash: the file lacks the
-// records that were still buffered.
+// Records reads and writes of file data, and trims, by block of the data device, for ssd-sim and
+// for later study. A write is recorded when it is acknowledged, even if the write cache then drops
+// it. A recording can be started and stopped while mounted.
+//
+// Thread safety: any thread. While nothing is recorded, record() costs one load. After a crash: the
+// file lacks the records that were still buffered.
 #pragma once
 
 #include <atomic>
@@ -35,6 +36,7 @@ class TraceRecorder {
               VStreamId context, uint32_t request, PStreamId pstream, uint8_t file_place = 0) {
     if (on()) append(op, first, blocks, vstream, context, request, pstream, file_place);
   }
+  // Returns the number that the records of one request share.
   uint32_t next_request() { return requests_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

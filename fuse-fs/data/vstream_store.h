@@ -1,4 +1,5 @@
-// Stores placement's vStreams in META's vStream table. Thread safety: the engine's.
+// Stores placement's vStreams in META's vStream table. Thread safety: the engine's. After a crash:
+// a slot has the old value or the new one.
 #pragma once
 
 #include <cstdint>

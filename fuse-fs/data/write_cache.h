@@ -8,10 +8,16 @@
 //
 // read() returns cached data. flush() does not write it: an epoch calls write_out() first
 // (epoch.h). A block may be cached only if no committed extent shows its content (`fresh`) or it is
-// cached already. A rate limits the data of other files that a flush writes out, so that no fsync
-// waits long. Data that is discarded, or that its own fsync asks for, is not charged to the rate.
-// Data that cannot be written stays cached and is tried again. Its inode must not be committed.
-// Requires: no put() and write() of one block at the same time. Thread safety: any thread.
+// cached already.
+//
+// An fsync has to write out the cached data of all files. A rate limits how much data put() takes,
+// so that no fsync waits long. Data that is discarded before it is written, or that its own fsync
+// asks for, is not charged to the rate.
+//
+// Data that cannot be written stays cached, and the next write_out() tries again. Until a flush
+// covers it, safe() fails for its inode, which must not be committed.
+//
+// Thread safety: any thread. Requires: no put() and write() of one block at the same time.
 // After a crash: a power cut or a kill loses all cached data.
 #pragma once
 
@@ -43,20 +49,23 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // rate is used up, a Still exists, or a block may not be cached. `fresh`: no committed extent
   // shows the blocks.
   bool put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
-  // An fsync of `owner` asks for the next flush: the owner's cached data is not charged to the
-  // rate.
+  // Returns the charge of the owner's cached data to the rate. Call it when an fsync of `owner`
+  // asks for the next flush.
   void asked_for(InodeId owner);
-  // Drops the cached data of these blocks. Requires: no thread reads them again.
+  // Drops the cached data of these blocks; data that is being written meanwhile is not tried again.
+  // Requires: no thread reads the blocks before it writes them.
   void discard(BlockNo first, uint64_t count);
 
+  // Returns whether no data is cached or being written.
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
-  // Writes all cached data. Returns the first error, after trying all; `failed` gets the owners of
-  // the data that could not be written.
+  // Writes all cached data, and waits for the writes. Returns the first error, after trying all;
+  // `failed` gets the owners of the data that could not be written.
   using Owners = std::unordered_set<InodeId>;
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
-  // Call it after a flush of the device. `failed` is from the write_out() before that flush, within
-  // one Still.
+  // Call it after a successful flush of the device. From then on safe() fails for the owners in
+  // `failed` only. Requires: `failed` is from the write_out() before that flush, and one Still
+  // existed during both.
   void flushed(Owners failed);
   // Errors: EIO, a write of this inode's cached data failed and no flush has covered the data
   // since.
@@ -80,8 +89,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
   };
   Counts counts() const;
 
-  // Writes out cached data of these blocks first. If the new write fails, the device has the old
-  // data.
+  // Writes out cached data of these blocks first, and waits for it; its error is passed to `done`.
+  // The device therefore has the old data if the new write fails.
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override;
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override;

@@ -4,9 +4,10 @@
 //                └ ENOSPC: reclaim, place again
 //
 // A block of an unwritten extent is written in place, like a new block: no committed extent shows
-// what it holds. Splitting the extent takes slots in META, which are found before the first write.
+// its content. Splitting the extent takes slots in META, which are found before the first write.
 //
-// Thread safety: a job is one thread's. Requires: the caller holds the range exclusively.
+// Thread safety: none; a job belongs to one thread. Requires: the caller holds the range
+// exclusively, and the arguments of the constructor outlive the job.
 // After a crash: new blocks may hold the new bytes, but no record names the blocks. Overwritten
 // blocks hold old sectors, new sectors or a mix, and their checksum says "not known". After an
 // error the current view is as it was; overwritten blocks may hold new bytes.
@@ -36,6 +37,8 @@ class WriteJob {
   // zeroes, whatever the device holds there.
   WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes, uint64_t offset,
            ConstBytes in, uint64_t end_offset, meta::WriteTimes times);
+  // Call it once. Errors: ENOSPC, DATA has no free block or META no room; those of the device and
+  // the metadata log.
   Result<void> run();
   // Returns whether run() failed because META has no room to split unwritten extents. A write of
   // whole extents needs none.
@@ -84,10 +87,10 @@ class WriteJob {
   const VStreamId vstream_;
   const meta::WriteTimes times_;
   std::vector<meta::Piece> pieces_;
-  std::optional<BlockNo> near_;  // an allocation here stays contiguous
+  std::optional<BlockNo> near_;  // the block after the last one placed: allocations begin here
   bool splits_ = true, lacks_slots_ = false;
   meta::SlotRoom slots_;
-  bool stays_ = false;  // overwritten blocks stay in place: none can be spared
+  bool stays_ = false;  // all overwrites go in place, because no free block can be spared
   ConstBytes image_;    // count_ whole blocks
   std::vector<uint32_t> crcs_;
   bool checksums_wait_ = false;  // they are computed while the device writes

@@ -13,10 +13,10 @@
 // Each pStream fills aligned regions of its own (kRegionBlocks). Ranges the size of an erase unit
 // therefore die together even on an SSD without streams.
 //
-// Opening reads nothing. A group of blocks is read from META at its first use and before any of its
-// blocks changes, so the bitmaps are read as the mount found them. A stream that needs a new region
-// opens some further groups in search of a wholly free region. If it finds none, it takes the
-// emptiest region that is known.
+// Construction reads nothing. A group of blocks is read from META at its first use and before any
+// of its blocks changes, so the bitmaps are read as the mount found them. A pStream that needs a
+// new region opens some further groups in search of a wholly free region. If it finds none, it
+// takes the emptiest region that is known.
 //
 // Thread safety: any thread may call any method; one leaf mutex guards all state.
 // After a crash: nothing is left; the block and untrimmed bitmaps of META say which blocks are
@@ -58,33 +58,39 @@ class BlockAllocator {
   // a pStream is filling.
   bool reserve_exactly(BlockRun run);
   void cancel(BlockRun run);  // frees a reserved run that was not used
-  // Lets a reserved run be trimmed that was written and that no record will name. The device counts
-  // its pages as live until the trim.
+  // Gives a reserved run to next_discard(): it was written, and no record will name it. The device
+  // counts its pages as live until the trim.
   void discard(BlockRun run);
-  // Passes a run of a committed unwritten extent to the on_discarded() callback: no one reads its
-  // bytes, but the extent keeps the blocks.
+  // Passes a run of a committed unwritten extent to the on_discarded() callback, because no thread
+  // will read its bytes. The extent keeps the blocks.
   void discard_content(BlockRun run);
-  std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
-  void committed_allocation(BlockRun run);                    // the run's record is durable
+  // Returns the next discarded run to trim, as next_trim() does. The caller ends with trimmed().
+  std::optional<BlockRun> next_discard(uint64_t max_blocks);
+  // Notes that the record that allocates a reserved run has committed.
+  void committed_allocation(BlockRun run);
   // Sets the callback for each run that discard() or discard_content() takes. Nobody reads these
   // blocks again. Requires: no other thread uses the allocator yet.
   void on_discarded(std::function<void(BlockRun)> discarded);
-  // Reads the groups of a run that a record will free. Requires: the record is not committed yet.
+  // Reads the groups of a run that a record will free; committed_free() requires this call.
+  // Requires: the record is not committed yet.
   void about_to_free(BlockRun run);
   // Notes that record `tx` has freed the run. The run then waits for release_up_to(tx).
   void committed_free(BlockRun run, TxId tx);
-  // Lets the runs be trimmed that records up to `tx` have freed.
+  // Lets next_trim() return the runs that records up to `tx` have freed.
   void release_up_to(TxId tx);
   // Returns the next freed run to trim, which crosses no multiple of max_blocks. nullopt: there is
-  // none. The run stays unallocatable until trimmed().
+  // none. The run stays unallocatable until trimmed(). If no run waits, reads further groups of
+  // META for runs that an earlier mount freed and did not trim.
   std::optional<BlockRun> next_trim(uint64_t max_blocks);
+  // Makes a run of next_trim() or next_discard() allocatable. Requires: the record that says
+  // kTrimmed has committed, if the run is of next_trim().
   void trimmed(BlockRun run);
 
   void grow();  // adds the new blocks of the extended geometry, which are free
 
-  // Exact. The first call reads the groups that no one has needed yet.
+  // Both numbers are exact. The first call reads the groups that were not needed before it.
   uint64_t free_blocks() const;     // free now
-  uint64_t pending_blocks() const;  // freed, released or trimming: free soon
+  uint64_t pending_blocks() const;  // freed, discarded or being trimmed, and therefore free soon
 
  private:
   struct Impl;

@@ -16,16 +16,17 @@
 //   - every block belongs to one extent and is marked allocated; no other block is; none lies below
 //     the first data block; none is both allocated and untrimmed;
 //   - no two vStream slots have one number or one name.
-// Not checked, because any value is right: checksums of blocks (0 is "not known", and a free block
-// keeps its last), free slots but their first word, dirty units, extents past a file's size
-// (preallocated).
+// The following is not checked, because any value is right: checksums of blocks (0 is "not known",
+// and a free block keeps its last), words of free slots except the first, dirty units, and extents
+// past a file's size (preallocated).
 //
 // A repair mends only simple damage, through the journal. It never removes a byte of a file, nor a
 // name that leads somewhere from the root. It frees lost blocks and units, and corrects bits,
 // counts, sizes and parents. It names inodes without a name in /lost+found. A directory of a loop
 // goes there too and loses its name in the loop. A second check reports none of this damage.
 //
-// Several threads read large metadata. Problems and their order do not depend on how many.
+// Several threads read large metadata. The problems and their order do not depend on the number of
+// threads.
 //
 // Thread safety: none; nothing else may use the region.
 // After a crash: each repair is there whole or not at all.
@@ -46,10 +47,10 @@ namespace streamfs::meta {
 struct CheckOptions {
   bool repair = false;
   unsigned threads = 0;  // 0: as many as the metadata's size is worth
-  // Called by the thread that called check(), with the pass (1 inodes and names, 2 links) and how
-  // many of its pieces of work are taken up.
+  // Is called by the thread that called check(), with the pass (1 inodes and names, 2 links) and
+  // the number of its pieces of work that threads have begun.
   std::function<void(int pass, uint64_t done, uint64_t total)> progress = {};
-  const std::atomic<bool>* cancelled = nullptr;  // when it is true, check() gives up
+  const std::atomic<bool>* cancelled = nullptr;  // once it is true, check() returns ECANCELED
 };
 
 struct CheckReport {
@@ -66,8 +67,10 @@ struct CheckReport {
   bool sound() const { return problems.empty(); }
 };
 
-// Mends objects of a META that is kept twice from their whole copy, with or without
-// options.repair.
+// Checks META, and repairs it if options.repair is set. In a META that is kept twice it first mends
+// each object that is damaged in one copy from the other, also without options.repair. It repairs
+// nothing if a page of META cannot be read, the watermark is impossible, or the walks contradict
+// each other; the report then has a problem that says so.
 // Errors: EINVAL (the geometry is impossible), EIO (the journal refused a repair), ENOSPC (no room
 // for one), ECANCELED (no repair was begun).
 Result<CheckReport> check(pmem::Region& region, const Superblock& super,

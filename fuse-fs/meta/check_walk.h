@@ -1,4 +1,4 @@
-// The reading half of check(): collects problems, and the repairs of the simple ones.
+// Reads META for check(), and collects problems and the repairs of the simple ones.
 //
 //   scan      every inode unit, in chunks that threads share: images, chains, extents, entries
 //   tree      inode units that the heap map hides, orphans, unreachable inodes, parents, links
@@ -67,7 +67,7 @@ struct Repairs {
   std::vector<Lost> lost;              // to be named in /lost+found
   std::vector<uint64_t> orphan_slots;  // to be cleared
   std::vector<uint32_t> vstreams;      // slots to be cleared
-  std::set<InodeId> dangling;          // free slots that names lead to: a repair uses none of them
+  std::set<InodeId> dangling;          // free slots to which names lead; a repair must not use them
   bool superblocks = false;            // their count of inodes is wrong
 };
 
@@ -95,7 +95,7 @@ struct InodeTable {
 // The findings of one chunk of the scan, or of one later step.
 struct Findings {
   struct Said {
-    std::string before;  // the path of `about` stands between these
+    std::string before;  // the report says `before`, the path of `about`, and `after`
     InodeId about;       // 0: no path
     std::string after;
     bool repairable;
@@ -124,8 +124,9 @@ class CheckWalk {
 
   CheckWalk(const pmem::Region& region, const Geometry& geometry, const CheckOptions& options,
             Units chained);
-  // Errors: ECANCELED.
+  // Walks META once, and fills in `report`, `repairs` and found_chained(). Errors: ECANCELED.
   Result<void> run();
+  // Returns whether the findings count, because the walk found the chains that it was told.
   bool counts() const { return found_chained_ == chained_; }
   const Units& found_chained() const { return found_chained_; }
 
@@ -229,7 +230,7 @@ class CheckScan {
   CheckWalk& all_;
   Findings* out_ = nullptr;
   InodeId id_;            // of the inode being visited
-  bool damaged_ = false;  // a part of it cannot be believed
+  bool damaged_ = false;  // a part of that inode cannot be believed
   std::vector<uint64_t> chain_;
   std::vector<Extent> extents_;
   std::vector<Name> names_;

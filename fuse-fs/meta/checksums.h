@@ -1,10 +1,11 @@
-// Data checksums: the ones stored in META, and the pending ones of blocks in flux. A block is in
-// flux from the start of an overwrite until the flush of the overwrite's epoch. Its stored checksum
-// is 0 meanwhile.
+// Keeps the checksums of data: those stored in META, and the pending ones of blocks in flux. A
+// block is in flux from the start of an overwrite until publish() after the flush of the
+// overwrite's epoch. Its stored checksum is 0 meanwhile.
 //
 // Checksums of newly allocated blocks are stored at once: no committed extent names the block yet.
 //
-// Thread safety: any thread may call any method; one leaf mutex for each shard.
+// Without kFeatureChecksums read() returns zeroes, and the other methods do nothing.
+// Thread safety: any thread may call any method; each shard has a leaf mutex.
 // After a crash: the checksum of every block in flux is 0, so any content of it is accepted.
 #pragma once
 
@@ -32,21 +33,27 @@ class Checksums {
   void read(BlockNo first, std::span<uint32_t> out) const;
   // Stores the checksums of a run without flushing them.
   void store(BlockNo first, std::span<const uint32_t> crcs);
+  // Flushes the words of these checksums. The caller fences the result.
   pmem::Flushed flush(BlockNo first, uint64_t count);
   // Stores the checksum of a block that was read, unless it is in flux or its checksum is known.
+  // Does not flush.
   void learn(BlockNo block, uint32_t crc);
-  // Stores this checksum if another copy of META has it. Returns whether one does.
+  // Stores this checksum if another copy of META has it. Returns whether it did. Returns false,
+  // too, while any of the 64 blocks of the block's group is in flux.
   bool mend(BlockNo block, uint32_t crc);
 
   // ---- Blocks in flux
-  // Begins an overwrite: clears the stored checksums.
+  // Begins an overwrite: forgets pending checksums and clears stored ones. The caller fences the
+  // result before the device writes; it is empty if all stored checksums were 0 already.
   pmem::Flushed begin_overwrite(BlockNo first, uint64_t count);
+  // Notes the pending checksums of an overwrite that has completed in `epoch`.
   void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
-  // Stores the checksums of blocks last written in `epoch`. Requires: its flush is done.
+  // Stores the pending checksums of blocks last written in `epoch`, and ends their flux. The caller
+  // fences the result. Requires: the device was flushed after the epoch.
   pmem::Flushed publish(BlockNo first, uint64_t count, uint64_t epoch);
   void drop_in_flux(BlockNo first, uint64_t count);  // the blocks left their file
 
-  // Words of META whose value this object has changed.
+  // Returns the number of words of META whose value this object has changed.
   uint64_t words_programmed() const { return words_.sum(0); }
 
  private:

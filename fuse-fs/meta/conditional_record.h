@@ -1,7 +1,7 @@
-// Conditional records. A record is committed ahead of the flush of the data that it names, so that
-// one device flush makes both durable. The log keeps one *condition* for each block of that data:
-// the checksum that the block must have. A restore reads the blocks. It ends before the first
-// record that has a condition which is neither settled nor met.
+// A conditional record is committed ahead of the flush of the data that it names, so that one
+// device flush makes both durable. The log keeps one *condition* for each block of that data: the
+// checksum that the block must have. A restore reads the blocks. It ends before the first record
+// that has a condition which is neither settled nor met.
 //
 //   WRITTEN           The data is on the device and not flushed. No record names it.
 //      │  Engine::commit_ahead(): conditions_of(), one record, one fence
@@ -71,7 +71,7 @@ struct DataCondition {
   BlockNo block;
   // known_checksum() of the CRC32C of `length` bytes and zeroes to the block's end.
   uint32_t checksum;
-  uint32_t length;  // bytes of the block inside the file; an append leaves them as they are
+  uint32_t length;  // bytes of the block inside the file; a later append does not change them
   bool met_by(ConstBytes block_bytes) const;
 };
 
@@ -88,7 +88,7 @@ std::optional<std::vector<DataCondition>> conditions_of(const Inode& inode,
                                                         uint64_t flushed);
 
 // The conditions that are not settled, by block: a restore may read these blocks.
-// Thread safety: any thread; one leaf mutex, after a journal ring's.
+// Thread safety: any thread; one leaf mutex, which add() takes under a journal ring's mutex.
 class OpenConditions {
  public:
   // Adds the conditions of `record`. Requires: the record is not shipped yet.

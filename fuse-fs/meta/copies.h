@@ -29,7 +29,7 @@ uint64_t differing_words(const pmem::Region& region, const Geometry& geometry, R
 // An object that is damaged in all copies stays as it is.
 void mend_objects(const pmem::Region& region, const Geometry& geometry);
 
-// Makes the other copies hold what the first one does, but for rings, watermark and superblocks.
+// Makes the other copies equal to the first one, except for rings, watermark and superblocks.
 void equalise_copies(const pmem::Region& region, const Geometry& geometry);
 
 }  // namespace streamfs::meta

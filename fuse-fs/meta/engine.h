@@ -9,8 +9,13 @@
 // ascending InodeId (an inode out of that order is only tried, never waited for), then leaves
 // (heap, allocator, orphans, journal rings). No lock is held across device I/O.
 //
-// After a crash: a change of names or attributes that returned is there whole; a change that did
-// not return is there whole or not at all. Changes of the current view alone are lost.
+// After a crash: each change of names or attributes is there whole or not at all. In a persistent
+// META, and after a kill in any META, a change that returned is there. After a power cut a META of
+// another class has the changes that data/durability.h made durable. Changes of the current view
+// alone are lost.
+//
+// Errors, beside those that a method names: ESTALE, the inode was freed; EIO, META is damaged;
+// EROFS for every change, if META is open read-only.
 #pragma once
 
 #include <array>
@@ -99,8 +104,8 @@ class Engine {
   // directory is locked meanwhile: `visit` must not ask the engine about it.
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit);
-  // Reads up to `most` entries from the cookie on, which the next read_directory() will ask for,
-  // and prefetches those of their inodes that are in memory.
+  // Prefetches into the CPU's cache what the next read_directory() from this cookie and reference()
+  // will read: up to `most` entries, and those of their inodes that are in memory.
   void look_ahead(InodeId directory, uint64_t cookie, size_t most);
   // Counts one more reference to an inode that was found in a directory. Errors: ESTALE, the inode
   // was freed meanwhile.
@@ -114,7 +119,8 @@ class Engine {
   // caller then frees it with free_orphan().
   bool forget(InodeId id, uint64_t count);
   // Frees the blocks and the slot of an inode without names and references, in bounded records.
-  // After a crash: the next mount frees the rest.
+  // Succeeds if the inode is freed already. Errors: EBUSY, it has a name or a reference. After a
+  // crash: the next mount frees the rest.
   Result<void> free_orphan(InodeId id);
   // Returns the orphans that an earlier mount left, to be freed in the background. Reads the whole
   // list.
@@ -142,8 +148,9 @@ class Engine {
   // Mends what is damaged in one copy of META only.
   // Errors: EIO, which names the damage; ESTALE, the inode is gone.
   Result<void> verify(InodeId id);
-  // Compares the parts of a META that is kept twice that have no checksums: bitmaps, heap map,
-  // vStreams. Errors: EIO, the copies differ, so either may be wrong; fsck.streamfs repairs that.
+  // Compares the copies of a META that is kept twice where META has no checksums: bitmaps, heap map
+  // and vStreams. Errors: EIO, the copies differ, so either may be wrong; fsck.streamfs repairs
+  // that.
   Result<void> verify_maps();
   // Returns how many objects were damaged in one copy of META and mended from the other since META
   // was opened.
@@ -161,29 +168,33 @@ class Engine {
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Returns the pieces that cover [first, first + count) in order, holes included. Blocks past the
-  // end of the file are holes or unwritten.
+  // end of the file are holes or unwritten. Errors: EFBIG.
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count);
-  // Return the first block of data, or of a hole, at or after `from`. Unwritten blocks count as a
-  // hole, and so does the end of the file. Errors: ENXIO, there is none within the file's size.
+  // These two return the first block of data, or of a hole, at or after `from`. Unwritten blocks
+  // count as a hole, and so does the end of the file. Errors: ENXIO, `from` is past the end of the
+  // file, or no data follows.
   Result<FileBlock> seek_data(InodeId id, FileBlock from);
   Result<FileBlock> seek_hole(InodeId id, FileBlock from);
   // Marks the checksums of blocks about to be overwritten as not known, durably when it returns
   // (one fence at most, none if they are marked already). Forgets their pending checksums.
   Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten);
-  // Adds a write that is complete on the device to the current view. A new piece that names the
-  // blocks of an unwritten extent makes them written. `room` is from slot_room(), with two slots
-  // for each such piece; units that are not needed stay in it.
+  // Adds a write that is complete on the device, or is cached, to the current view. A new piece
+  // that names the blocks of an unwritten extent makes them written. `room` is from slot_room(),
+  // with two slots for each such piece; units that are not needed stay in it. Errors: ENOSPC,
+  // META's heap is down to its reserve and the commit might need a unit; the view is then
+  // unchanged.
   Result<void> finish_write(InodeId id, const WriteResult& result, SlotRoom& room);
   Result<void> finish_write(InodeId id, const WriteResult& result) {
     SlotRoom none;
     return finish_write(id, result, none);
   }
-  // Takes units of META for so many extents, of any files. Errors: ENOSPC, only the reserve is
-  // left.
+  // Takes units of META that have room for so many extents of any files. Errors: ENOSPC, only the
+  // reserve is left.
   Result<SlotRoom> slot_room(uint64_t slots);
   // Sets the current size; blocks past a smaller size leave the current view. The inode's next
-  // commit has the new size, except that a larger size is not committed ahead of the growth by an
-  // earlier write. Requires: the caller has zeroed the tail of the last block.
+  // commit has the new size, with one exception: while the growth by an earlier write waits for the
+  // flush of its epoch, a larger size waits for that flush, too. Requires: the caller has zeroed
+  // the bytes behind the smaller of the two sizes in its block. Errors: EFBIG.
   Result<void> set_size(InodeId id, uint64_t size);
   // Removes whole blocks from the current view (punches a hole).
   Result<void> remove_range(InodeId id, FileBlock first, uint64_t count);
@@ -200,7 +211,9 @@ class Engine {
   // Errors: EBUSY, the file has changes of extents or size that are not committed.
   Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room);
   // Commits everything that was finished up to `epoch`, with size and times. An ordinary file takes
-  // one record and one fence; a badly fragmented one takes several records.
+  // one record and one fence; a badly fragmented one takes several records. Requires: the device
+  // was flushed after that epoch. Errors: ENOSPC, META has no unit for the extents; the view stays
+  // dirty.
   Result<void> commit_inode(InodeId id, uint64_t epoch);
   // Does the same ahead of the flush of data written after epoch `flushed`, by one conditional
   // record (conditional_record.h). Returns false, and has done nothing, if the inode cannot be
@@ -214,13 +227,13 @@ class Engine {
   void checksums(BlockNo first, std::span<uint32_t> out) { checksums_.read(first, out); }
   // Stores the checksum of a block that was read and whose checksum is not known. Does not flush.
   void learn_checksum(BlockNo block, uint32_t crc) { checksums_.learn(block, crc); }
-  // A block was read whose checksum is `crc` and not the stored one. Returns whether another copy
-  // of META has this checksum; if so, the first copy is mended.
+  // Call it for a block that was read and has the checksum `crc`, not the stored one. Returns
+  // whether another copy of META has this checksum; if so, the first copy is mended.
   bool mend_checksum(BlockNo block, uint32_t crc) { return checksums_.mend(block, crc); }
 
-  // Adds the space that `larger`, of plan_growth(), has more. `announce` is called with META's new
-  // superblock once that is durable, and before any new space is used. If `announce` fails, this
-  // mount uses no new space. Requires: the region has the new size already.
+  // Adds the space that `larger`, a result of plan_growth(), has more. `announce` is called with
+  // META's new superblock once that is durable, and before any new space is used. If `announce`
+  // fails, this mount uses no new space. Requires: the region has the new size already.
   // Thread safety: one caller at a time, beside all other calls.
   // After a crash: META has the old size or the new one, and all files.
   using Announce = std::function<Result<void>(const Superblock&)>;
@@ -250,9 +263,9 @@ class Engine {
   Result<void> store_vstream(uint32_t slot, const VStreamSlot& value);
   uint32_t vstream_capacity() const;
 
-  // Makes everything committed home and durable, and marks the superblock clean. `log_end` says
-  // where the metadata log ends (LogEnd, packed); 0: there is none, or the next mount must begin
-  // it. Only reads may follow.
+  // Brings everything committed home, makes it durable, and marks the superblock clean. `log_end`
+  // says where the metadata log ends (LogEnd, packed); 0: there is no log, or the next mount must
+  // begin it. The caller syncs the region. Requires: only reads follow.
   Result<void> close_clean(uint64_t log_end);
 
  private:

@@ -1,5 +1,5 @@
-// The parts that the engine's operations are built from, for engine_*.cc. engine.h states thread
-// safety and the state after a crash.
+// The parts that the engine's operations are built from. Only engine.cc and engine_*.cc include
+// this header. engine.h states thread safety and the state after a crash.
 #pragma once
 
 #include <array>
@@ -29,8 +29,11 @@ class Change {
  public:
   Change(Journal& journal, pmem::Region& region) : tx(region), journal_(journal) {}
 
-  // Returns the image that the inode will have. It starts as the committed one.
+  // Returns the image that the inode will have. It starts as the committed one. The reference is
+  // valid until commit(). Requires: the inode is locked until then.
   InodeImage& next(Inode& inode);
+  // Commits the transaction with all images. On success the inodes adopt their images; after an
+  // error they are as before. Errors: those of Journal::commit().
   Result<TxId> commit();
 
   Transaction tx;
@@ -55,7 +58,8 @@ struct Locked {
   Inode& operator*() const { return *ref; }
 };
 
-// A new inode before its commit: its slot, its image, and its blobs and place among the orphans.
+// Holds what a new inode takes before its commit: a slot, an image, blobs and a place among the
+// orphans.
 struct Engine::NewInode {
   InodeSlots::Claim slot;
   InodeImage image{};

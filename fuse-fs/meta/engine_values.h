@@ -18,7 +18,7 @@ struct Attributes {
   uint32_t mode = 0;  // type and permissions, as st_mode
   uint32_t nlink = 0, uid = 0, gid = 0;
   uint64_t size = 0;
-  uint64_t blocks = 0;  // 4 KiB, current (delayed ones counted)
+  uint64_t blocks = 0;  // of 4 KiB, in the current view
   Timestamp atime, mtime, ctime, btime;
   uint64_t rdev = 0;
   VStreamId vstream;
@@ -67,11 +67,11 @@ struct DirectoryEntry {
 
 struct RenameResult {
   InodeId moved;
-  std::optional<InodeId> replaced;  // lost this name; maybe its last
+  std::optional<InodeId> replaced;  // the inode that lost the new name; maybe its last name
 };
 
 struct Space {
-  uint64_t data_blocks = 0, free_blocks = 0;  // allocatable or becoming so (trims pending)
+  uint64_t data_blocks = 0, free_blocks = 0;  // free_blocks: allocatable now or after a trim
   uint64_t heap_units = 0, free_units = 0;
   uint64_t inodes_possible = 0, inodes_free = 0;  // their difference: in use
 };

@@ -44,7 +44,8 @@ uint64_t files_fitting(uint64_t heap_units);
 // message says how much is needed.
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                                const FormatOptions& options);
-// Zeroes META and writes an empty filesystem, the superblocks last.
+// Zeroes META and writes an empty filesystem, the superblocks last. The caller syncs the region.
+// Errors: EINVAL, the geometry is impossible.
 Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now);
 
 }  // namespace streamfs::meta

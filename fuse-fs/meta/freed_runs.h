@@ -1,6 +1,7 @@
-// Runs of blocks that wait for a trim. A freed run waits until release_up_to() makes it safe to
-// reuse; released runs are merged and in order. Discarded runs, which were written and which no
-// record names, are kept beside them.
+// Keeps the runs of blocks that wait for a trim. A freed run first waits until release_up_to()
+// makes it safe to reuse. Released runs are merged and in order. Discarded runs, which were written
+// and which no record names, are kept beside them and wait for nothing.
+//
 // Thread safety: none; the allocator's mutex guards it.
 // After a crash: nothing is left; the untrimmed bitmap has the freed runs.
 #pragma once
@@ -29,7 +30,8 @@ class FreedRuns {
   void found(uint64_t word, uint64_t bits);
 
   bool none_released() const { return released_.empty(); }
-  // Takes the first released run, cut at the next multiple of either number.
+  // These two remove and return the first released or discarded run, cut at the next multiple of
+  // either number. nullopt: there is none.
   std::optional<BlockRun> take(uint64_t max_blocks, uint64_t group_blocks);
 
   void discarded(BlockRun run) { merge(discarded_, run.first.value, run.first.value + run.count); }

@@ -1,5 +1,6 @@
-// The 4 KiB blocks of META that one change touches at home. A block file system would write all of
-// them, so their words are compared with the words that were programmed.
+// Collects the 4 KiB blocks of META that one change touches at home, for statistics. A block file
+// system would write all of these blocks, so their words are compared with the words that were
+// programmed.
 // Thread safety: none; a value.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Checksums of objects in META, each over exactly the words that carry meaning.
+// Computes checksums of objects in META. Each covers exactly the words that carry meaning.
 // Thread safety: pure functions.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace streamfs::meta {
 
-// Returns the part of the inline area that extended attributes may take; none of it if there is an
-// inline symlink.
+// Returns the part of the inline area that extended attributes may take: all of it, the part behind
+// the extents in a regular file, or nothing if there is an inline symlink.
 template <typename Image>  // InodeImage, const or not
 auto inline_xattr_words(Image& image) {
   const bool regular = (image.mode & 0170000) == 0100000;

@@ -1,9 +1,9 @@
-// Inodes: their image in META, and the object in memory that has the committed and the current
-// view.
+// Reads and changes the image of an inode in META, and defines the inode in memory, which has the
+// committed and the current view.
 //
 // Thread safety: an Inode's fields are guarded by its mutex unless their comments say otherwise.
 // Lock order: inodes by ascending InodeId.
-// After a crash: META (with its journal) holds what `committed` said; all else was memory only.
+// After a crash: META and its journal hold the image that `committed` had. All else is lost.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,19 @@ Timestamp unpack_time(uint64_t packed);
 inline uint64_t inode_offset(InodeId id) {
   return id.value * kCellSize;
 }
-// Returns the number by which inodes are found in memory: the same for all inodes of a heap unit.
+// Returns the key by which memory is divided among inodes: the same for all inodes of a heap unit.
 inline uint64_t inode_unit(InodeId id) {
   return id.value / kInodesPerUnit;
 }
-InodeImage load_image(const pmem::Region& region, InodeId id);
+InodeImage load_image(const pmem::Region& region, InodeId id);  // does not check it
 // Reads and checks the image in this slot. Errors: ESTALE (a free slot), EIO (damaged).
 Result<InodeImage> find_inode(const pmem::Region& region, InodeId id, Look look = Look::kFirst);
 // Does the same, and returns ESTALE if no inode unit has such a slot.
 Result<InodeImage> read_inode(const Heap& heap, InodeId id, Look look = Look::kFirst);
 // Returns why an image cannot be right, or nullptr.
 const char* image_problem(const InodeImage& image, InodeId id);
-// Computes the checksum of `next` and patches the words in which it differs from `committed`.
+// Stores the checksum of `next` in it, and adds to `tx` the words in which it differs from
+// `committed`.
 void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next);
 
 inline bool is_directory(const InodeImage& image) {
@@ -79,7 +80,7 @@ class Inode {
   bool alive = true;            // false once freed, for operations that still hold a reference
   InodeEntry* entry = nullptr;  // guarded by its shard's mutex; null once the cache has let go
 
-  // The current view. It equals the committed one where nothing waits for a device flush.
+  // The current view. It equals the committed view in all fields that wait for no device flush.
   uint64_t size = 0, mtime = 0, ctime = 0;
   bool attributes_dirty = false;
   uint64_t ready_size = 0;  // the size that a commit may store without waiting for a flush
@@ -91,9 +92,9 @@ class Inode {
     BlockNo first;
     uint64_t count, epoch;
   };
-  std::vector<Overwritten> overwritten;  // checksums of these wait for their epoch's flush
+  std::vector<Overwritten> overwritten;  // runs whose checksums wait for their epoch's flush
   UncommittedBlocks uncommitted;
-  std::unique_ptr<ExtentMap> extents;  // loaded at first use
+  std::unique_ptr<ExtentMap> extents;  // null until the first use, as is `directory`
   std::unique_ptr<Directory> directory;
 
   bool dirty() const {
@@ -104,7 +105,8 @@ class Inode {
   bool changed_place() const { return size != committed.size || (extents && extents->dirty()); }
   uint64_t blocks() const;  // current
   uint64_t bytes() const;   // about what it takes in memory
-  // Takes over `next`, which has been committed. Its explicit changes show in the current view too.
+  // Takes over `next`, which has been committed. If it changes mtime or ctime, the current view
+  // gets the new time. If it changes the size, the current view gets that, unless attributes_dirty.
   void adopt(const InodeImage& next);
 
  private:

@@ -1,4 +1,5 @@
-// The data device's label. It says which META belongs to the device and where its metadata log is.
+// Plans and parses the data device's label, which says which META belongs to the device and where
+// the metadata log is.
 // Thread safety: pure functions.
 #pragma once
 
@@ -14,7 +15,7 @@ struct LabelPlan {
   DataLabel label;
   uint64_t reserved_blocks;  // label, snapshots and log; data begins after them
 };
-// Plans the label and the log of a filesystem with this geometry (first_data_block is not read).
+// Plans the label and the log of a filesystem with this geometry. Ignores first_data_block.
 LabelPlan make_label(const Superblock& super);
 // Returns how many blocks a snapshot of all of META may take.
 uint64_t snapshot_blocks_for(const Superblock& super);

@@ -240,12 +240,13 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 24);
 
-// {cell << 32 | word mask}, then one value for each bit of the mask, lowest first.
-// {offset, mask, value}: three words.
-// run: first block (40 bits) | count << 40 (22 bits) | RunKind << 62.
+// A patch is the word cell << 32 | word mask, then a value for each bit of the mask, lowest first.
+// Its cell is a META offset / kCellSize.
+// A mask is three words: offset, mask, value. Replay stores the bits of `value` that `mask` has.
+// A run is one word: first block (40 bits) | count << 40 (22 bits) | RunKind << 62.
 enum class RunKind : uint8_t { kAllocate = 0, kFree = 1, kTrimmed = 2 };
 inline constexpr uint64_t kMaxRunBlocks = (uint64_t{1} << 22) - 1;
-// body: word index (48 bits) | words << 48. proof: a sequence.
+// A body is one word: META offset / 8 (48 bits) | length in words << 48. A proof is a sequence.
 
 inline constexpr uint32_t kMaxRecordWords = 4096;  // 32 KiB
 

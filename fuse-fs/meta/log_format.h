@@ -41,9 +41,9 @@ static_assert(std::has_unique_object_representations_v<LogCondition>);
 struct SnapshotHeader {
   uint64_t magic;
   uint64_t generation;
-  uint64_t sequence;     // everything up to it is in the pages
+  uint64_t sequence;     // every record up to it is in the pages
   uint64_t first_chunk;  // number of the first chunk after the snapshot began
-  uint64_t first_block;  // and its place in the log area, blocks
+  uint64_t first_block;  // the place of that chunk: a block of the log area
   uint64_t pages;
   uint8_t uuid[16];
   uint32_t index_checksum;

@@ -1,5 +1,6 @@
-// Reads the metadata log's chunks in order, from where a snapshot began until one is missing or
-// torn. Thread safety: none. Reads only.
+// Reads the metadata log's chunks in order, from where a snapshot began until a chunk is missing or
+// torn. Writes nothing.
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ inline bool published(const pmem::Region& region, uint64_t offset) {
   return false;
 }
 
-// Gives the other copy these bytes of copy `from`.
+// Copies these bytes from copy `from` to the other copy, with a fence, and logs that. Does nothing
+// if they are equal or only one copy is in use.
 inline void mend(const pmem::Region& region, const char* what, size_t from, uint64_t offset,
                  uint64_t length) {
   if (!region.equalise(from, offset, length)) return;

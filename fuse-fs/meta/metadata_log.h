@@ -9,8 +9,8 @@
 // snapshot names the first chunk after its start. Snapshots leave out superblocks, rings and the
 // checksum array: restored data is accepted as read and checksummed again on first read.
 //
-// Thread safety: any thread. ship() and snapshot() do device I/O and may wait; append() (the
-// journal's sink) does neither.
+// Thread safety: any thread. The methods that return a Result do device I/O and may wait, and end()
+// waits for them. append(), the journal's sink, does neither.
 //
 // After a crash: once a device flush has followed ship(), a restore has every record that was
 // committed before ship() was called. The caller ships, flushes and settles before it trims or
@@ -19,8 +19,9 @@
 // Conditional records: see conditional_record.h.
 //
 // Either snapshot area alone is enough. The log since the older snapshot stays on the device, in
-// the order of sequences. Conditions are settled by chunks only, never by a snapshot. A restore
-// that begins with the older snapshot therefore ends at the same record.
+// the order of sequences. A single snapshot settles no conditions; a chunk does, or two snapshots
+// that hold every record (write_both_snapshots()). A restore that begins with the older snapshot
+// therefore ends at the same record.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +57,10 @@ class LogDevice {
 
 class MetadataLog {
  public:
-  // Attaches to the journal (set_sink). `end` is the LogEnd, packed, of a log that has everything
-  // committed; the log goes on there. If it is 0 or does not fit the snapshots, the log must
-  // begin(). Requires: no commit since the recovery.
+  // Attaches to the journal (set_sink). `end` is the LogEnd, packed, of a log that has every
+  // committed record; the log goes on there. If `end` is 0 or does not fit the snapshots, the log
+  // has to begin(). Requires: no commit since the recovery; all arguments but the label outlive the
+  // log. Errors: ENODATA, the filesystem has no log; the device's.
   static Result<std::unique_ptr<MetadataLog>> attach(pmem::Region& region, const Geometry& geometry,
                                                      Journal& journal, LogDevice& device,
                                                      const DataLabel& label, uint64_t end);
@@ -66,7 +68,7 @@ class MetadataLog {
   static Result<std::unique_ptr<MetadataLog>> start(pmem::Region& region, const Geometry& geometry,
                                                     Journal& journal, LogDevice& device,
                                                     const DataLabel& label);
-  ~MetadataLog();
+  ~MetadataLog();  // detaches from the journal; pending records are dropped
 
   // Takes two snapshots, so that a restore from either area finds this log. ship(),
   // ship_to_settle(), snapshot() and renew() also begin first, if need be.
@@ -76,14 +78,14 @@ class MetadataLog {
   // shipped and settled.
   uint64_t end();
 
-  // The state after a ship(). The caller flushes the device, which makes it durable, and then calls
-  // made_durable().
+  // The state that a flush of the device makes durable. The caller of ship() flushes, and then
+  // calls made_durable() with it.
   struct Shipped {
     TxId last;     // every record up to it
     TxId settled;  // conditions up to it are settled
   };
-  // Writes every pending record. If the log since the last snapshot would exceed snapshot_due()
-  // (about twice a snapshot, half of the ring at most), it takes a snapshot first.
+  // Writes every pending record. If the log since the last snapshot would exceed snapshot_due() or
+  // the ring has no room, it takes a snapshot first.
   // Errors: those of the device; the records stay pending. After a failed write of a chunk nothing
   // more is shipped, because the chunk may have arrived and a restore would go on with it.
   Result<Shipped> ship();
@@ -93,10 +95,10 @@ class MetadataLog {
   void made_durable(const Shipped& shipped);
   const OpenConditions& conditions() const { return conditions_; }
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
-  // Takes the label of a grown META, so that snapshots of it have room. Called before the geometry
+  // Takes the label of a grown META, so that snapshots of it have room. Call it before the geometry
   // is extended.
   void grow(const DataLabel& label);
-  // Takes one snapshot of everything committed.
+  // Ships, and then takes one snapshot, which has every record committed before the call.
   Result<void> snapshot();
   // Takes two snapshots. No restore then reads a record that was committed before the call.
   Result<void> renew();
@@ -166,15 +168,15 @@ class MetadataLog {
   std::atomic<uint64_t> bytes_written_{0};
 };
 
-// Rebuilds META from the data device: the geometry is that of the label; a whole snapshot
-// (choose_snapshot()) and the log after it give the content. The superblocks are written last.
-// Errors: ENODATA, there is no log or no snapshot; ENOSPC, the region is smaller than the label's
-// META; EIO, the label is damaged, no snapshot is whole, or the log is damaged before its end.
 struct Restored {
   uint64_t snapshot_generation = 0, records = 0;
   std::string damage;        // of the snapshots; empty: none was found
   bool ended_early = false;  // before a record whose data had not arrived
 };
+// Rebuilds META from the data device. The geometry is that of the label. The content is that of a
+// whole snapshot (choose_snapshot()) and the log after it. The superblocks are written last.
+// Errors: ENODATA, there is no log or no snapshot; ENOSPC, the region is smaller than the label's
+// META; EIO, the label is damaged, no snapshot is whole, or the log is damaged before its end.
 Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device);
 
 }  // namespace streamfs::meta

@@ -1,7 +1,7 @@
-// The list of inodes that exist without a name: removed while open, created without a name, or
-// being freed. In META it is a chain of kOrphans units with a word for each slot; 0 = free slot.
-// Opening reads the first unit. The other units are read when a slot is wanted or an inode leaves
-// the list.
+// Keeps the list of inodes that exist without a name. They were removed while open, were created
+// without a name, or are being freed. In META the list is a chain of kOrphans units with a word for
+// each slot; 0 = free slot. load() reads the first unit. Further units are read when a slot is
+// wanted, when an inode leaves the list that no unit read so far has, and by leftovers().
 //
 // In memory the list has parts, and an inode belongs to the part of its heap unit. Each part takes
 // free slots a cache line of META at a time. Threads whose inodes lie apart (InodeSlots) therefore
@@ -59,11 +59,15 @@ class Orphans {
   explicit Orphans(Heap& heap) : heap_(heap) {}
   Result<void> load(uint64_t head);  // EIO: broken chain
 
-  Result<Claim> claim(InodeId id);  // ENOSPC, EROFS
-  // Take an inode off the list: put_remove() adds that to a record, removed() follows its commit.
+  // Returns a free slot for the inode, and extends the chain by a record of its own if there is
+  // none. Errors: ENOSPC; EIO, the chain is broken.
+  Result<Claim> claim(InodeId id);
+  // Take an inode off the list: put_remove() adds that to a record, and removed() follows its
+  // commit. put_remove() adds nothing if the inode is not found, also because the chain is broken.
   void put_remove(Transaction& tx, InodeId id);
   void removed(InodeId id);
-  // Returns the inodes that were on the list when it was opened and still are.
+  // Returns the inodes that were on the list when its units were read and still are. Reads all
+  // units, up to the first broken one.
   std::vector<InodeId> leftovers();
 
  private:

@@ -1,5 +1,6 @@
-// Journal records as bytes. A record is read section by section, and every count and offset is
-// checked, because a ring is media. Thread safety: pure functions over their arguments.
+// Parses journal records and applies them. Every count and offset is checked, because a ring is
+// media and may hold anything.
+// Thread safety: pure functions over their arguments.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ inline constexpr uint32_t kHeaderWords = sizeof(RecordHeader) / kWordSize;
 class RecordView {
  public:
   // Returns nullopt unless the lengths of the sections add up to the record's. Offsets are not
-  // checked.
+  // checked. The view borrows `words`.
   static std::optional<RecordView> parse(std::span<const uint64_t> words);
 
   TxId sequence() const { return TxId{header_.sequence_words & kSequenceMask}; }

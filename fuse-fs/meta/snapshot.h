@@ -22,8 +22,8 @@ namespace streamfs::meta {
 // area until finish_snapshot(). Every write of pages must come after it.
 Result<void> clear_snapshot(const DataLabel& label, uint64_t generation, LogDevice& device);
 
-// Writes these pages and their index to the area of the header's generation; returns the header,
-// filled in. Requires: clear_snapshot().
+// Writes these pages and their index to the area of the header's generation, without a flush.
+// Returns the header, filled in. Requires: clear_snapshot() of that generation.
 // Errors: ENOSPC, META outgrew the area; EIO, pages of META are lost.
 Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
                                             const DataLabel& label, SnapshotHeader header,
@@ -77,7 +77,7 @@ Result<SnapshotHeaders> read_snapshot_headers(const DataLabel& label, LogDevice&
 Result<void> verify_snapshot(const Geometry& geometry, const DataLabel& label,
                              const SnapshotHeader& header, LogDevice& device);
 
-// Stores a verified snapshot into the region, which is zeroed first.
+// Stores a snapshot into the region, which is zeroed first. Requires: verify_snapshot() succeeded.
 Result<void> load_snapshot(pmem::Region& region, const Geometry& geometry, const DataLabel& label,
                            const SnapshotHeader& header, LogDevice& device);
 

@@ -14,12 +14,12 @@
 namespace streamfs::meta {
 
 struct SnapshotChoice {
-  SnapshotHeader snapshot{};  // every page of it is whole; generation 0: there is none
+  SnapshotHeader snapshot{};  // the chosen one, whose pages are whole; generation 0: there is none
   // The next snapshot has this generation, which belongs to the other area.
   uint64_t next_generation = 1;
   // Why the newest snapshot is not the chosen one, or why there is none. Empty: nothing is damaged.
   std::string damage;
-  bool found_header = false;
+  bool found_header = false;  // an area has a valid header, whether or not its pages are whole
 };
 
 // Returns the newest snapshot if it is whole; else the other one, if it is whole and the log after

@@ -1,4 +1,5 @@
-// The objects that every part of the engine works on; it borrows them. Thread safety: see each.
+// Bundles references to the objects that every part of the engine works on. Each object's header
+// states its thread safety.
 #pragma once
 
 #include "fuse-fs/meta/geometry.h"

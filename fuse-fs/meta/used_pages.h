@@ -1,5 +1,6 @@
 // Finds the pages of META that hold anything. A snapshot consists of them.
-// Thread safety: META may change meanwhile.
+// Thread safety: META may change meanwhile. A page that changes from zeroes during the call may be
+// left out; its change is then in the log after the snapshot.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ enum class SnapshotScope : uint8_t { kWithoutChecksums, kWithChecksums };
 std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geometry,
                                  SnapshotScope scope);
 
-// Finds them again and again, because reading gigabytes costs more than most snapshots do. The
-// first look() reads all of META. Later ones read only the pages that held something then or may
-// have changed since this object was made.
+// Finds the used pages again for each snapshot, at less cost than used_pages(): to read gigabytes
+// takes longer than most snapshots do. The first look() reads all of META. Later ones read only the
+// pages that held something then or may have changed since this object was made.
 // Thread safety: one look() at a time.
 class UsedPages {
  public:

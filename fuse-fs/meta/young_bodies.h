@@ -1,6 +1,7 @@
-// Knows which lines of META hold bodies younger than the watermark: a record that changes such a
-// line must carry a proof. Lines are kept by heap unit, because bodies mostly fill whole units.
-// Thread safety: any thread; a leaf mutex per shard.
+// Keeps the lines of META that hold bodies younger than the watermark. A record that changes such a
+// line must carry a proof (journal.h). Lines are kept by heap unit, because bodies mostly fill
+// whole units.
+// Thread safety: any thread; each shard has a leaf mutex. After a crash: memory only.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,8 @@ class Journal::YoungBodies {
     return tx > shard.forgotten ? std::optional(tx) : std::nullopt;
   }
 
-  // by_age is only nearly sorted: a unit behind a younger entry goes at the next call.
+  // Forgets the bodies of records up to `tx`. by_age is only nearly sorted, so the memory of a unit
+  // behind a younger entry may be freed by a later call only.
   void forget_up_to(TxId tx) {
     for (Shard& shard : shards_) {
       const MutexLock lock(shard.mutex);

@@ -1,5 +1,5 @@
-// A count of mounts and unmounts that is kept on META and on DATA. It tells the half that was
-// mounted last from a copy that missed a mount.
+// Counts mounts and unmounts on META and on DATA. By the two counts, a mount recognises a META or a
+// DATA that is a copy from before the last mount.
 //
 //   mount     META: n + 1, synced ──► DATA: n + 1, flushed
 //   unmount   META: n + 2, synced ──► DATA: n + 2, flushed
@@ -27,17 +27,18 @@ struct Attached {
 // Returns nullopt if DATA has no count, or a damaged one.
 Result<std::optional<Attached>> read_attachments(blockdev::Device& device);
 Result<void> write_attachments(blockdev::Device& device, Attached attached);
-// Raises DATA's count to that of `super`, META's superblock in `region`. META may be ahead by one,
-// after a cut between the two counts, a rebuild of a mirrored META or the loss of a copy. A further
-// cut in the next count would put it ahead by two, and a mount would take DATA for an older copy.
-// Requires: META has not counted again yet.
+// Raises DATA's count to that of `super`, META's superblock in `region`. Does nothing if DATA has
+// no count or a larger one. META is ahead by one after a cut between the two counts, a rebuild of a
+// mirrored META or the loss of a copy. If the next count met a cut too, META would be ahead by two,
+// and a mount would take DATA for an older copy. Requires: this mount has not counted on META yet.
 Result<void> bring_data_level(blockdev::Device& device, pmem::Region& region,
                               const meta::Superblock& super);
 
 // Returns whether DATA was in use with another copy of this META: DATA has a larger count, or an
 // equal one and another mirror token.
 bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached);
-// Returns whether this META was in use with another copy of DATA: it is ahead by more than one.
+// Returns whether this META was in use with another copy of DATA: META's count is ahead by more
+// than one.
 bool is_ahead(const meta::Superblock& super, const std::optional<Attached>& attached);
 
 // Counts one attachment more on META, then on DATA, each durably. `pair.super` becomes META's
@@ -49,8 +50,9 @@ Result<void> attach(OpenPair& pair);
 uint32_t draw_token(uint32_t before);
 
 uint64_t boot_of_machine();  // differs after each boot; 0: not known
-// Returns whether META was in use when the machine went down. If it is not persistent, it may then
-// lack any of the stores that the kernel had not written back.
+// Returns whether META was in use when the machine went down, or is distrusted
+// (Engine::distrust()). A META that is not persistent may then lack any of the stores that the
+// kernel had not written back.
 bool machine_went_down(const meta::Superblock& super);
 
 }  // namespace streamfs::pair

@@ -1,6 +1,7 @@
 // mkfs: makes an empty filesystem on a META and a DATA.
-// Thread safety: one call at a time on a pair. After a crash: no new filesystem, as DATA's label is
-// written last, after META and its superblocks; what the devices held may be lost.
+// Thread safety: one call at a time on a pair. After a crash: there is no new filesystem, because
+// DATA's label is written last, after META and its superblocks. The old content of the devices may
+// be lost.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@
 
 namespace streamfs::pair {
 
-// Called with each step before it begins, for people; the last is "done".
+// The caller's function is called with each step before it begins, in words for people. The last
+// step is "done".
 using FormatProgress = std::function<void(std::string_view step)>;
 
 struct FormatPairOptions {

@@ -1,7 +1,7 @@
-// A place for a META that is about to be written as a whole: a device, or a file that open()
-// creates if it is missing.
-// Thread safety: none; an owned value, whose region is locked. After a crash: a file that open()
-// created or extended stays.
+// Opens a place for a META that is about to be written as a whole: a device, or a file, which
+// open() creates if it is missing.
+// Thread safety: none; a value with one owner. The region's lock keeps other processes out. After a
+// crash: a file that open() created or extended stays.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,13 @@ class MetaPlace {
   static Result<MetaPlace> open(const std::string& path, const Wish& wish);
   MetaPlace(MetaPlace&& other) noexcept;
   MetaPlace& operator=(MetaPlace&&) = delete;
-  ~MetaPlace();  // without keep(), removes or empties a file that was absent or empty
+  // Closes the region. Unless keep() was called, also removes a file that was absent, or empties
+  // one that was empty.
+  ~MetaPlace();
 
   pmem::Region& region() { return *region_; }
-  // Requires: this object outlives the region.
+  // Moves the region out. Requires: this object outlives the region, because its destructor may
+  // remove the file.
   std::unique_ptr<pmem::Region> take_region() { return std::move(region_); }
   void keep() { before_ = Before::kThere; }
 

@@ -1,12 +1,13 @@
-// Dumps all metadata of an unmounted filesystem to a file and restores it: to move META to another
-// device, to have a copy before a risky change, or to look into it.
+// Dumps all metadata of an unmounted filesystem to a file and restores it. A dump moves META to
+// another device, is a copy before a risky change, or is read for diagnosis.
 //
-// The file is laid out as the metadata log is on DATA (docs/FORMAT.md): a label, an empty log, one
-// snapshot, here with the data checksums. A dump is valid until the next mount for writing. After
-// that, blocks of its files may belong to other files, so restore_dump() refuses it.
+// The file is laid out as the metadata log is on DATA (docs/FORMAT.md): a label, an empty log, and
+// one snapshot, which has the data checksums, too. A dump is valid until the next mount for
+// writing. After that, blocks of its files may belong to other files, so restore_dump() refuses it.
 //
-// Thread safety: any thread; both devices are locked. After a crash: dump_metadata() leaves a file
-// without a label, which is no dump; restore_dump() leaves a META without superblocks.
+// Thread safety: any thread; each call locks both devices against other processes. After a crash:
+// dump_metadata() leaves a file without a label, which is no dump; restore_dump() leaves a META
+// without superblocks.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// META and DATA of one filesystem, and the options for opening them.
-// Thread safety: values.
+// The values of pair.h: META and DATA of one filesystem, and the options for opening them.
+// Thread safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct OpenPair {
   meta::DataLabel label;
   std::string degraded;   // why only one of META's two copies is in use; empty: none is missing
   bool in_order = false;  // META's content is from a medium that keeps stores in order
-  bool unproven = false;  // META may hold any mix of old and new stores: prove() it first
+  bool unproven = false;  // META may hold any mix of old and new stores; prove() must come first
 };
 
 }  // namespace streamfs::pair

@@ -1,8 +1,10 @@
 // Opens META and DATA as one filesystem and refuses two that do not belong together.
 //
-// Requires: one thread at a time reads or writes block 0 of DATA; some functions rewrite it.
+// Thread safety: functions of values only. Requires: no other thread reads or writes block 0 of
+// DATA meanwhile, because some functions rewrite it.
+//
 // After a crash: DATA's label is whole, the old or the new one, except in mkfs. A META that was
-// being rebuilt has no superblock yet or still counts as in use: the next open_pair() rebuilds it
+// being rebuilt has no superblock yet or still counts as in use. The next open_pair() rebuilds it
 // again, or asks for restore_meta.
 #pragma once
 
@@ -21,11 +23,14 @@ namespace streamfs::pair {
 //   - META is not persistent and was in use when the machine went down. A read-only open rebuilds
 //     it in memory. Without a log, or with meta_as_it_is, sets `unproven` instead.
 //   - restore_meta asks for it, and META is lost, damaged or an older copy.
-// Overwrites a file only if both superblocks in it are zeroes, damaged, or this filesystem's.
+// A rebuild overwrites a file only if both superblocks in it are zeroes, damaged, or this
+// filesystem's.
 // Errors: EMEDIUMTYPE (not streamfs, swapped, an older copy, halves of different filesystems, one
-// place named of a META that is kept twice), EEXIST (META is whole, or no log to rebuild it from),
-// EROFS (a read-only open cannot rebuild it), EIO and ENODATA (the log is damaged or empty), those
-// of opening the devices. The context says what is wrong and, as a rule, what to do.
+// place named of a META that is kept twice), EEXIST (META is whole and restore_meta is set, or
+// there is no log to rebuild META from), EINVAL (meta_in_memory without read_only), ENOENT (the
+// place of a lost volatile META would not be volatile), EROFS (a read-only open cannot rebuild
+// META), EIO and ENODATA (the log is damaged or empty), those of opening the devices. The context
+// says what is wrong and, as a rule, what to do.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
                            const PairOptions& options);
 

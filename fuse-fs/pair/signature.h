@@ -11,9 +11,9 @@
 
 namespace streamfs::pair {
 
-// Returns a phrase, as "a filesystem or volume of type ext4" or "a streamfs data device", or
-// nullopt if no signature is found. If the first MiB of a file or of META holds anything but zeroes
-// and no signature, returns "data". Errors: EIO.
+// Returns a phrase such as "a filesystem or volume of type ext4" or "a streamfs data device";
+// nullopt if no signature is found. If a file or META has no signature, but anything except zeroes
+// in its first MiB, returns "data". Errors: EIO.
 Result<std::optional<std::string>> signature_of(blockdev::Device& device);
 Result<std::optional<std::string>> signature_of(const pmem::Region& region);
 

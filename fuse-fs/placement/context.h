@@ -1,6 +1,6 @@
 // Reduces a file's creator and names to few distinct contexts: numbers are folded, so that worker 7
 // and worker 8, 000012.log and 000013.log share a context.
-// Thread safety: pure functions. Crash: only a context's name is persistent.
+// Thread safety: pure functions. After a crash: a context is parsed again from its stored name.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ std::string fold_directory(std::string_view directory);
 
 // Returns "ctx:comm:ext:dir". If that exceeds 31 bytes: its first 22 and a hash of the whole.
 std::string context_name(const Context& context);
-// Returns the parts as far as a shortened name holds them: the program, the extension if it is
-// whole, and the rest without the hash as the directory.
+// Returns the parts of a context_name(). A shortened name gives only what it holds: the program,
+// the extension if it is whole, and the rest without the hash as the directory.
 Context parse_context_name(std::string_view name);
 
 // Returns the context of a file that thread `comm` creates as `name` in the directory `directory`.

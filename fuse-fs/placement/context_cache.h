@@ -41,10 +41,11 @@ struct ContextSplit {
 // Returns the contexts to split off. Requires: `contexts` holds all contexts.
 std::vector<ContextSplit> contexts_to_split(const std::vector<ContextSeen>& contexts);
 
-// Returns at most `limit` of the owner's contexts, the next to displace first. Order: no vStream of
-// their own and no live data; no vStream of their own; no live data. Within each, the least
-// recently written comes first. Never returned: a context with a vStream of its own and live data,
-// a context that others are shown as, and a program with other known contexts.
+// Returns at most `limit` of the owner's contexts, the next to displace first. First come contexts
+// without a vStream of their own and without live data, then others without a vStream of their own,
+// then those with one. Within each group the least recently written comes first. Never returns a
+// context with a vStream of its own that has live data (forgotten_live included), that others are
+// shown as, or that is a program with other known contexts.
 std::vector<VStreamId> contexts_to_evict(const std::vector<ContextSeen>& contexts, uint32_t owner,
                                          size_t limit);
 

@@ -1,7 +1,7 @@
-// Expected lifetimes: how long a vStream's data should live according to a profile's `life`, to
-// RWH_WRITE_LIFE_* or to a name like "life-64MiB" (libstream.h). An expectation only decides where
-// data goes until a lifetime is measured.
-// Thread safety: pure functions. Crash: nothing is stored; names and rules give the same again.
+// Computes expected lifetimes: how long a vStream's data should live according to a profile's
+// `life`, to RWH_WRITE_LIFE_* or to a name like "life-64MiB" (libstream.h). An expectation only
+// decides where data goes until a lifetime is measured.
+// Thread safety: pure functions. After a crash: names and rules give the same again.
 #pragma once
 
 #include <cstdint>

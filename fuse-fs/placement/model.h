@@ -1,7 +1,7 @@
-// The daemon's placement model. It is copied from shared memory, and adopted only if it passes
-// every check (learning/placement_model.h). The write path reads the copy alone.
-// Thread safety: read() any thread, wait-free; status() any thread; adopt(), adopt_stored()
-// and take_released() one thread at a time. Crash: memory only.
+// Adopts the learning daemon's placement model. A model is copied from shared memory, and adopted
+// only if it passes every check (learning/placement_model.h). The write path reads the copy alone.
+// Thread safety: any thread may call read(), which is wait-free, and status(). The caller lets only
+// one thread at a time call adopt(), adopt_stored() or take_released(). After a crash: memory only.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Model {
   // Returns the model in use, which does not change while the reader lives; false: none is adopted.
   ReadMostly<learning::PlacementModel>::Reader read() const { return model_.read(); }
   // Adopts a model that was stored during an earlier mount. Returns a sentence for the log. Errors:
-  // those of PlacementModel::deserialize().
+  // those of PlacementModel::deserialize(), after which the model in use stays.
   Result<std::string> adopt_stored(const wire::ModelBuffer& stored);
   // Adopts or refuses a newly published model. Returns a sentence for the log in either case.
   // Returns nothing if none was published since the last call, or if the model failed its checks

@@ -1,7 +1,8 @@
-// Name rules, matched at create. They come from the profiles that the preload library also uses,
-// and serve programs that cannot be preloaded. Read once, at mount.
+// Matches a new file's name against name rules. The rules come from the profiles that the preload
+// library also uses, and serve programs that cannot be preloaded. They are read once, at mount.
 //
-// Thread safety: const after load(): any thread, without a lock. Crash: nothing is stored.
+// Thread safety: constant after load(), so any thread reads without a lock. After a crash: nothing
+// is stored.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,10 @@
 // the vStream that streams, telemetry and models speak of. A number may be used again, so an inode
 // keeps a generation beside the number.
 //
-// Thread safety: every method, any thread. The calls of the write path take no lock and never wait.
-// Crash: tick() stores the vStream table through a Store, so a crash loses about a second of
-// statistics, which is harmless. The daemon stores the model, and adopt_stored() takes it up.
+// Thread safety: any thread may call any method. The calls of the write path take no lock and never
+// wait.
+// After a crash: tick() stores the vStream table through a Store, so about a second of statistics
+// is lost, which is harmless. The daemon stores the model, and adopt_stored() takes it up.
 #pragma once
 
 #include <array>
@@ -138,17 +139,20 @@ class Placement {
   virtual const std::vector<std::string>& complaints() const = 0;
 
   // ---- At create and on hints
+  // Returns the vStream of a new file, by the order of precedence above. A rule or context that has
+  // no vStream yet gets one. If that is impossible, the next cue counts, and at last the default.
   virtual Chosen choose(const CreateContext& context) = 0;
   // Returns the vStream of this name, made if new. Errors: ENOSPC if all numbers for names are in
   // use; EINVAL for a name that is empty, longer than kNameMax or holds a NUL.
   virtual Result<VStreamId> by_name(std::string_view name, Source source) = 0;
-  virtual Result<VStreamId> by_number(uint32_t number) = 0;  // ERANGE outside 1..65535
+  // Returns the vStream of this number, made if new. Errors: ERANGE outside 1..65535.
+  virtual Result<VStreamId> by_number(uint32_t number) = 0;
   // Returns the default vStream for "none" and "not set". Errors: EINVAL for an unknown hint, and
   // those of by_name().
   virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;
   // Returns `stored`, or the default vStream if that number's generation is not `generation`.
   virtual VStreamId current(VStreamId stored, uint8_t generation) const = 0;
-  virtual VStreamId shown(VStreamId vstream) const = 0;
+  virtual VStreamId shown(VStreamId vstream) const = 0;  // the vStream that it is shown as
   // Returns the measurements of the vStream that `vstream` is shown as; nothing if it is unknown.
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;
@@ -158,6 +162,8 @@ class Placement {
   virtual std::string describe(VStreamId vstream) = 0;
 
   // ---- On the write path
+  // Returns the pStream of the page at `offset` of a request, in a chunk without a class. A
+  // logistic model answers from its table.
   virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                           uint8_t age) const = 0;
   // Returns the pStream of an early page of a long request that overwrites nothing.
@@ -175,8 +181,9 @@ class Placement {
   // Counts the births of a routed run and the deaths they cause, and sends telemetry. Requires: the
   // device completed the write; `stream` and `age` are as routed.
   virtual void wrote(const PageRun& run, PStreamId stream, uint8_t age) = 0;
+  // Counts the deaths of these blocks, and sends telemetry.
   virtual void trimmed(BlockNo first, uint64_t pages) = 0;
-  // Requires: nothing was written to the new blocks yet.
+  // Tells placement that DATA has grown. Requires: nothing was written to the new blocks yet.
   virtual void grow(uint64_t capacity_blocks) = 0;
 
   // Adopts the model that the daemon stored during an earlier mount, in `path`: a file, or the

@@ -1,5 +1,6 @@
-// A mapped memfd of fixed size, sealed against shrinking, growing and further seals.
-// Thread safety: immutable after construction. Crash: the memory is lost with its last holder.
+// Maps a memfd of fixed size, which is sealed against shrinking, growing and further seals.
+// Thread safety: the mapping is immutable; its users synchronise access to the bytes. After a
+// crash: the memory is lost once no process holds it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Reads the model that the daemon stored (base/wire/stored_model.h). Its bytes are input: another
 // program may have written the file, or damaged it.
-// Thread safety: any thread. Crash: the file is replaced whole, so it is the last model or the one
-// before.
+// Thread safety: any thread. After a crash: the daemon replaces the file as a whole, so it is the
+// last model or the one before it.
 #pragma once
 
 #include <array>

@@ -289,7 +289,7 @@ void VStreamTable::split_contexts(uint64_t clock) {
   for (const ContextSplit& each : contexts_to_split(contexts_seen())) split(each, clock);
 }
 
-// If the model is older than the new vStream, the parent's row serves (PlacementImpl::placed).
+// If the model is older than the new vStream, the parent's row serves (PlacementImpl::known_to).
 void VStreamTable::split(const ContextSplit& split, uint64_t clock) {
   const Context& context = split.context;
   const VStreamId from = split.vstream ? shown(*split.vstream) : shown_above(context);

@@ -1,16 +1,17 @@
-// The vStreams in use: number, name, source, the vStream each is shown as, and the pStream that
-// K-means gives it.
+// Keeps the vStreams in use: number, name, source, the vStream that each is shown as, and the
+// pStream that K-means gives it.
 //
-// A number is used again once its vStream was displaced and none of its pages lives. Each use has a
-// generation; a mount starts generations at a pseudo-random value. Contexts are a cache of
+// For a name or a context, a number is used again only once its vStream was displaced and none of
+// its pages lives. A program that chooses a number itself gets it at once (by_number()). Each use
+// has a generation; a mount starts generations at a pseudo-random value. Contexts are a cache of
 // kContextsMax, at most kContextsOfOwnerMax for each owner. A new context displaces one of the same
 // owner's (context_cache.h). If none can be displaced, its files get the program's vStream or the
 // default one.
 //
-// Thread safety: every method, any thread. The write path reads plain atomics; everything else
-// takes the table's mutex (a leaf).
-// Crash: the next mount has the vStreams that save_changed() stored, with the same numbers and
-// names.
+// Thread safety: any thread may call any method. The methods of the write path use plain atomics;
+// all others take the table's mutex (a leaf).
+// After a crash: the next mount has the vStreams that save_changed() stored, with the same numbers
+// and names.
 #pragma once
 
 #include <array>
@@ -57,8 +58,9 @@ class VStreamTable {
   VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
                uint8_t first_generation);
 
-  // Each returns the known vStream or adds one; `clock` is the device's. A vStream that is known as
-  // a context and is then named by a stronger source leaves the cache of contexts.
+  // The next three return the known vStream or add one; `clock` is the device's. If a stronger
+  // source names a vStream that is known as a context, the vStream leaves the cache of contexts.
+  //
   // Errors: ENOSPC if all numbers for names are in use; EINVAL for a name that is empty, longer
   // than kNameMax or holds a NUL.
   Result<VStreamId> by_name(std::string_view name, Source source, uint64_t clock);
@@ -77,6 +79,7 @@ class VStreamTable {
   // Gives a vStream to each context that has earned one.
   void split_contexts(uint64_t clock);
 
+  // Returns `stored`, or the default vStream if that number's generation is not `generation`.
   VStreamId current(VStreamId stored, uint8_t generation) const {
     return generation_of(stored) == generation ? stored : kDefaultVStream;
   }

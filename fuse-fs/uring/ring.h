@@ -1,8 +1,9 @@
-// io_uring with a ring for each thread. A thread submits its requests and waits for them in one
-// system call, and a completion wakes no other thread.
+// Uses io_uring with a ring for each thread. A thread submits its requests and waits for them in
+// one system call, and a completion wakes no other thread.
 //
-// Thread safety: any thread. A thread's requests are submitted and completed by that thread alone:
-// in drive(), or when the thread ends.
+// Thread safety: any thread. A thread's requests are submitted and completed by that thread alone,
+// in submit(), drive() and ~Ring(), or when the thread ends. A thread that starts requests
+// therefore has to call drive() until they are complete.
 #pragma once
 
 #include <liburing.h>
@@ -54,11 +55,13 @@ class Ring {
   // io_uring_setup(2). `file` is number 0 for entries with IOSQE_FIXED_FILE.
   // Errors: those of io_uring_setup(2); ENOSYS and EPERM if rings are refused.
   static Result<std::unique_ptr<Ring>> open(unsigned depth, unsigned flags = 0, int file = kNoFile);
-  // Waits for this thread's requests. Requires: no other thread has any.
+  // Waits for this thread's requests, and closes the rings of all threads. Requires: no other
+  // thread has requests.
   ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
+  // Returns whether the kernel knows this operation; false if this thread can open no ring.
   bool supports(int opcode);
   // Returns whether this thread has a ring or can open one.
   bool is_to_be_had();

@@ -1,9 +1,12 @@
-// Blobs, which are up to 64 KiB in a chain of kBlob units, and the encoding of extended attributes.
+// Writes and reads blobs, and encodes extended attributes. A blob is up to 64 KiB in a chain of
+// kBlob units.
 //
 // A blob never changes. A new blob is written into unused units (as bodies, unlogged). A single
 // record then swaps the inode's pointer and frees the old units.
 //
-// Thread safety: pure functions over a heap; the inode's mutex guards the pointer.
+// Thread safety: any thread. Requires: the caller holds the inode's mutex, which guards the
+// pointer.
+//
 // After a crash: the inode has the old blob or the new one.
 #pragma once
 
@@ -24,7 +27,8 @@ inline constexpr size_t kMaxXattrBytes =
 
 inline constexpr size_t kMaxBlobUnits = kMaxXattrBytes / kBlobBytesPerUnit + 1;
 
-// A blob that is written and to which no pointer leads yet.
+// A blob that is written and to which no pointer leads yet. Unless keep() is called after the
+// commit of the pointer, the destructor gives its units back.
 struct NewBlob {
   uint64_t first = 0;  // 0 for an empty one
   std::vector<Heap::Claim> units;
