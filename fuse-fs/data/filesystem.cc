@@ -246,15 +246,17 @@ Result<void> FilesystemImpl::unmount() {
   scrub_->stop();
   idle_->stop();
   maintenance_->stop();
-  if (trace_.on()) SFS_TRY(trace_.stop());
-  if (options_.read_only) return {};
+  // A trace that could not be written takes nothing from the filesystem.
+  const Result<void> traced = trace_.on() ? trace_.stop() : Result<void>();
+  if (options_.read_only) return traced;
   if (health_.degraded()) return Error{EROFS, health_.reason()};
   SFS_TRY(drain_all());
   SFS_TRY(engine_->close_clean(barrier_->close()));
   SFS_TRY(pair_.region->sync());
   const MutexLock lock(label_);
   const meta::Superblock super = engine_->superblock();
-  return pair::write_attachments(*device_, {super.attachments, super.mirror_token});
+  SFS_TRY(pair::write_attachments(*device_, {super.attachments, super.mirror_token}));
+  return traced;
 }
 
 // Called in a sync of META that is kept twice, before a change that only one copy holds is reported

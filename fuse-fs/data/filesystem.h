@@ -189,8 +189,8 @@ class Filesystem {
   virtual ~Filesystem() = default;  // without unmount() before it, the mount ends as by a kill
   // Commits and trims everything, makes it durable and marks META clean. May wait. Does nothing
   // after shut_down(). Requires: no request is under way or follows. An error before the mark
-  // leaves both devices as after a kill. Errors: EROFS, the mount had become read-only; EIO, a
-  // trace that is being recorded is incomplete; those of the devices.
+  // leaves both devices as after a kill. Errors: EROFS, the mount had become read-only; those of
+  // the devices; after all else succeeded EIO, the trace that was being recorded is incomplete.
   virtual Result<void> unmount() = 0;
 
   virtual InodeId root() const = 0;

@@ -437,6 +437,30 @@ def test_a_trace_tells_a_requests_place_in_its_file(pair: Pair) -> None:
     assert found == ["1", "3", "20"]
 
 
+def test_a_trace_that_cannot_be_written_costs_no_data(pair: Pair, tmp_path: Path) -> None:
+    """The unmount fails for the trace, and everything else is done."""
+    full = tmp_path / "full"
+    full.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", full)
+    try:
+        mounted = pair.mount()
+        run(BIN / "streamctl", "trace", "start", full / "trace", mounted.point)
+        page = mmap.mmap(-1, 4096)
+        file = os.open(mounted / "many", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+        for at in range(4000):  # records of 40 bytes each
+            os.pwrite(file, page, at * 4096)
+        os.close(file)
+        (mounted / "kept").write_bytes(b"x" * 100_000)
+        run("umount", mounted.point)
+        assert mounted.process.wait(DRAIN_SECONDS) == IO
+        assert "the trace is incomplete" in mounted.log.read_text()
+    finally:
+        run("umount", "-l", full)
+    label = json.loads(run(BIN / "streamctl", "show-super", pair.data, "--json").stdout)["label"]
+    assert label["clean"]
+    assert (pair.mount() / "kept").read_bytes() == b"x" * 100_000
+
+
 def test_streamctl_refuses_what_would_do_nothing(pair: Pair) -> None:
     mounted = pair.mount()
     file = mounted / "a"
