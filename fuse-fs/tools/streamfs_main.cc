@@ -1,10 +1,10 @@
 // streamfs DATA MOUNTPOINT -o meta=META[,OPTION…]: mounts, and serves the mount until it is gone.
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
