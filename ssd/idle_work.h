@@ -24,9 +24,10 @@ class Bursts {
     const auto blocks = static_cast<double>(div_round_up(pages, geometry.pages_per_block));
     blocks_ = std::max(blocks, blocks_ * kForgotten);
   }
-  // Returns `limits` with free_blocks, if it is 0, set by the estimate, and with valid_limit raised
-  // to where a freed page costs `limits.dearer` times its cost in the host's own victims. `share`
-  // is the share s of valid pages in those victims; a freed page costs 1 / (1 − s) programs.
+  // Returns `limits` with two changes. A free_blocks of 0 is replaced by the estimate. A lower
+  // valid_limit is raised to 1 − (1 − s) / dearer, where `share` s is the share of valid pages in
+  // the host's own victims. A freed page costs 1 / (1 − s) programs there, and `dearer` times as
+  // much at this limit.
   IdleLimits by_experience(IdleLimits limits, const Geometry& geometry, double share) const {
     if (limits.free_blocks == 0 && blocks_ > 0)
       limits.free_blocks = blocks_for_burst(geometry, static_cast<uint64_t>(blocks_));

@@ -22,8 +22,8 @@ constexpr uint32_t age_bin(uint64_t age_pages) {
   return bin < kAgeBins ? bin : kAgeBins - 1;
 }
 
-// Deaths in each bin, and the pages that entered it and whose outcome in it is known. The sum of
-// two contexts' hazards is the hazard of both together.
+// For each bin: `entered`, the pages that reached it and of which it is known whether they died in
+// it, and `deaths`, the pages that did. The sum for two contexts is the hazard of both together.
 struct Hazard {
   std::array<double, kAgeBins> deaths{};
   std::array<double, kAgeBins> entered{};

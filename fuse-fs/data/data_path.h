@@ -28,9 +28,9 @@ class DataPath {
   // Errors: EFBIG; ENOSPC. After ENOSPC the blocks that the range already has may hold the new
   // bytes.
   Result<void> write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
-  Result<void> truncate(InodeId id, uint64_t size);
+  Result<void> truncate(InodeId id, uint64_t size);  // Errors: EFBIG.
   // Allocates every block of [offset, offset + length): a write there never gets ENOSPC until the
-  // range is punched or cut off. Data stays; the rest reads as zeroes.
+  // range is punched or cut off. Data stays; the rest reads as zeroes. Errors: ENOSPC.
   Result<void> preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
   // As preallocate(), and the whole range reads as zeroes afterwards.
   Result<void> zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size);

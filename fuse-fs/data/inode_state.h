@@ -37,8 +37,8 @@ class InodeStates {
   std::shared_ptr<InodeState> get(InodeId id);
   // Says that data up to this epoch is durable, so get() may drop entries without newer data.
   void flushed(uint64_t epoch) { flushed_.store(epoch, std::memory_order_relaxed); }
-  // Drops the entry, an inferred vStream with it, unless it is in use or has data newer than epoch
-  // `flushed`.
+  // Drops the entry unless it is in use or has data newer than epoch `flushed`. Unlike get(), this
+  // also drops an entry that has an inferred vStream.
   void release(InodeId id, uint64_t flushed);
 
  private:

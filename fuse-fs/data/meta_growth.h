@@ -43,7 +43,8 @@ class MetaGrowth {
   // The reclaimer calls this regularly.
   void keep_room();
   // Grows META for a change that found no heap unit when META had `before` bytes, or waits for a
-  // growth by command. Returns whether META has grown since, so that the change is worth a retry.
+  // growth by command. Returns whether the change is worth a retry: META has grown since, or its
+  // heap has room again.
   bool make_room(uint64_t before);
 
   MetaRoom room() const;

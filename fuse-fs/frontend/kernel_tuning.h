@@ -31,7 +31,7 @@ void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
                  const std::string& sysfs = "/sys/class/bdi");
 
 // Returns the kernel's number of the connection that is mounted there, without a request to it.
-// 0: there is none.
+// 0: there is none. Requires: a FUSE mount; the number of another filesystem means nothing.
 unsigned connection_of(const std::string& mountpoint);
 // Returns whether the connection exists; false if this process may not open fusectl. Once it has
 // ended, another mount may get its number.

@@ -2,9 +2,10 @@
 //
 // The new part of META goes to the maps of blocks and units, as far as they need it, and otherwise
 // to the heap. A region gets a further segment of it, or its last segment becomes longer. If a map
-// has to grow, all maps grow ahead of need where there is room: for planned_meta if that is larger
-// than the new META, else for a META half as large again. The few segments of a region therefore
-// last for many small growths.
+// has to grow, maps grow ahead of need where there is room. If planned_meta is larger than the new
+// META, the heap map becomes long enough for it. Otherwise all maps become long enough for a DATA
+// and a heap half as large again as before. The few segments of a region therefore last for many
+// small growths.
 // Thread safety: pure functions, but for find_log_room. Nothing is written here.
 #pragma once
 

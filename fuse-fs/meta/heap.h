@@ -8,10 +8,10 @@
 // unit and, if it is not all zeroes, clears it with a fence of its own, before any record can point
 // there.
 //
-// Opening reads nothing. A group of the heap map is read when one of its units is wanted, and by
-// put_kind() before one of its units changes, so each group is read as the mount found it. Callers
-// that need the number of units left (a create, which leaves the reserve; statfs) count groups
-// until the answer is certain.
+// Opening reads nothing. A group of the heap map is read at its first use: when one of its units is
+// wanted, or by put_kind() before one of its units changes. The counts therefore begin with the
+// state at open. Callers that need the number of units left (a create, which leaves the reserve;
+// statfs) count groups until the answer is certain.
 //
 // Thread safety: any thread may call any method; one leaf mutex. take() may checkpoint the journal
 // (not under the mutex), so the caller must not be inside Journal::commit() or hold a Stopped.

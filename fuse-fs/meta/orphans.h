@@ -1,7 +1,8 @@
 // Keeps the list of inodes that exist without a name. They were removed while open, were created
 // without a name, or are being freed. In META the list is a chain of kOrphans units with a word for
-// each slot; 0 = free slot. load() reads the first unit. Further units are read when a slot is
-// wanted, when an inode leaves the list that no unit read so far has, and by leftovers().
+// each slot; 0 = free slot. load() reads the first unit. A further unit is read if no known
+// slot is free, if put_remove() does not find its inode in the units read so far, and by
+// leftovers().
 //
 // In memory the list has parts, and an inode belongs to the part of its heap unit. Each part takes
 // free slots a cache line of META at a time. Threads whose inodes lie apart (InodeSlots) therefore

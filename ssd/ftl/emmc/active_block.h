@@ -1,6 +1,6 @@
 // The firmware's record of an active block, in RAM and, byte for byte, in the global context:
-// "block index, page offset, program level etc., total of 27 bytes" (Vishwakarma 2019). Four
-// streams take 108 bytes more. The source names three fields; the others are our choice.
+// "block index, page offset, program level etc., total of 27 bytes" (Vishwakarma 2019). The
+// records of four streams take 108 bytes. The source names three fields; the others are our choice.
 // Thread safety: values. Numbers are little-endian and unaligned.
 #pragma once
 
