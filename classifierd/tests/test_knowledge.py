@@ -46,6 +46,15 @@ def learn(known: Knowledge, records: Records) -> None:
             known.end_epoch()
 
 
+def taught(state_dir: Path) -> tuple[Knowledge, list[VStream]]:
+    """What all candidates know of logs and files, and the vStreams."""
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), state_dir)
+    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    return known, vstreams
+
+
 def test_what_serves_is_published_and_a_switch_is_said(
     model: ModelArea, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,10 +131,7 @@ def test_weights_of_an_older_state_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version 4 knew no place in the file, so its weights are those of other features."""
-    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
-    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
-    known.know(vstreams)
-    learn(known, telemetry(raw))
+    known, vstreams = taught(tmp_path)
     monkeypatch.setattr(Contest, "serving", "logistic")
     monkeypatch.setattr(Contest, "decided", True)
     monkeypatch.setattr(state, "_VERSION", 4)
@@ -139,10 +145,7 @@ def test_weights_of_an_older_state_are_not_used(
 
 
 def test_with_fewer_classes_of_chunks_the_rest_of_the_state_is_used(tmp_path: Path) -> None:
-    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
-    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
-    known.know(vstreams)
-    learn(known, telemetry(raw))
+    known, vstreams = taught(tmp_path)
     known.save()
     fewer = Config(daemon=DaemonSettings(chunk_classes=3))
     later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), fewer, tmp_path)
@@ -158,10 +161,7 @@ def test_with_fewer_classes_of_chunks_the_rest_of_the_state_is_used(tmp_path: Pa
 def test_a_state_that_cannot_be_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
-    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
-    known.know(vstreams)
-    learn(known, telemetry(raw))
+    known, vstreams = taught(tmp_path)
     wrongs: tuple[object, ...] = ([], {"edges": []}, {"edges": {"logistic": 3}})
     for wrong in wrongs:
         monkeypatch.setattr(Contest, "logistic_axis", lambda _, wrong=wrong: wrong)
