@@ -352,9 +352,10 @@ void WriteJob::report_write() const {
                                 ? core_.placement.shown(inferred_vstream(core_.placement, state_))
                                 : shown;
   for (const Segment& s : segments_) {
-    core_.placement.wrote(run(s.page, s.count, s.block), s.stream, s.age);
+    const placement::PageRun written = run(s.page, s.count, s.block);
+    core_.placement.wrote(written, s.stream, s.age);
     core_.trace.record(trace::TraceOp::kWrite, s.block, s.count, shown, context, request, s.stream,
-                       learning::file_place(first_));
+                       written.file_place);
   }
 }
 
