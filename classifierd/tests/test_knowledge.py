@@ -47,7 +47,7 @@ def learn(known: Knowledge, records: Records) -> None:
 
 
 def taught(state_dir: Path) -> tuple[Knowledge, list[VStream]]:
-    """What all candidates know of logs and files, and the vStreams."""
+    """Let all candidates learn logs and files; return their knowledge and the vStreams."""
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), state_dir)
     raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
     known.know(vstreams)
