@@ -19,6 +19,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/gate.h"
 #include "fuse-fs/frontend/meters.h"
+#include "fuse-fs/frontend/metrics_json.h"
 #include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/status_json.h"
 

@@ -5,20 +5,19 @@
 // end. FORGET, which has no answer, and OPEN and RELEASE, which are answered at once, are not
 // timed.
 //
-// Thread safety: any thread. Threads count apart (base/thread_counters.h): a request takes two
-// readings of the clock and two additions to a cache line of its own thread.
+// Thread safety: any thread. Threads count apart (base/thread_histograms.h): a request takes two
+// readings of the clock and two additions to memory of its own thread.
 #pragma once
 
 #include <fuse_lowlevel.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/thread_counters.h"
+#include "base/log_histogram.h"
+#include "base/thread_histograms.h"
 
 namespace streamfs::frontend {
 
@@ -61,33 +60,11 @@ static_assert(kOpNames.size() == static_cast<size_t>(Op::kStatx) + 1);
 
 class OpTimes {
  public:
-  // Bucket i counts requests that took at most 2^i µs and more than the bucket before; the last one
-  // counts the rest.
-  static constexpr size_t kBuckets = 24;
-  static constexpr uint64_t bound_us(size_t bucket) { return uint64_t{1} << bucket; }
-
-  struct Times {
-    uint64_t sum_ns = 0;
-    std::array<uint64_t, kBuckets> counts{};
-  };
-
-  void add(Op op, uint64_t ns) {
-    const uint64_t us = (ns + 999) / 1000;
-    const size_t bucket =
-        us == 0 ? 0 : std::min<size_t>(static_cast<size_t>(std::bit_width(us - 1)), kBuckets - 1);
-    counters_.add(first(op) + bucket, 1);
-    counters_.add(first(op) + kBuckets, ns);
-  }
-  Times of(Op op) const {
-    Times out;
-    for (size_t i = 0; i < kBuckets; ++i) out.counts[i] = counters_.sum(first(op) + i);
-    out.sum_ns = counters_.sum(first(op) + kBuckets);
-    return out;
-  }
+  void add(Op op, uint64_t ns) { histograms_.add(static_cast<size_t>(op), ns); }
+  LogHistogram of(Op op) const { return histograms_.sum(static_cast<size_t>(op)); }
 
  private:
-  static constexpr size_t first(Op op) { return static_cast<size_t>(op) * (kBuckets + 1); }
-  ThreadCounters<kOpNames.size() * (kBuckets + 1)> counters_;
+  ThreadHistograms<kOpNames.size()> histograms_;
 };
 
 // The operation and start time of a request. It is copied to the thread that ends the request.

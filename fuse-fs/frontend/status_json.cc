@@ -255,21 +255,6 @@ json streams_json(const std::vector<placement::VStreamInfo>& streams,
   return {{"streams", std::move(list)}};
 }
 
-json metrics_json(const OpTimes& ops) {
-  json bounds = json::array();
-  for (size_t i = 0; i + 1 < OpTimes::kBuckets; ++i) bounds.push_back(OpTimes::bound_us(i));
-  json list = json::array();
-  for (size_t i = 0; i < kOpNames.size(); ++i) {
-    const OpTimes::Times times = ops.of(static_cast<Op>(i));
-    if (std::ranges::all_of(times.counts, [](uint64_t count) { return count == 0; })) continue;
-    list.push_back({{"op", kOpNames[i]}, {"sum_ns", times.sum_ns}, {"counts", times.counts}});
-  }
-  return {{"schema", wire::kJsonSchema},
-          {"version", STREAMFS_VERSION},
-          {"bounds_us", std::move(bounds)},
-          {"ops", std::move(list)}};
-}
-
 json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth) {
   if (!birth) return {{"block", block.value}, {"known", false}};
   return {{"block", block.value},

@@ -13,7 +13,6 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
-#include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/placement/placement.h"
 
 namespace streamfs::frontend {
@@ -34,8 +33,6 @@ enum class Names : uint8_t { kBuiltIn, kAll };
 // `device` has garbage collection's copies by pStream, if the device counts them.
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
                             const blockdev::DeviceStats& device, Names names);
-// Returns the times of the operations that were requested at least once.
-nlohmann::json metrics_json(const OpTimes& ops);
 // Describes a block's last write. If `birth` is nullopt, nothing is known of it, and "known" is
 // false.
 nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);

@@ -329,7 +329,7 @@ TEST(Savings, WhatCannotBeIsRefusedAndTheLastStays) {
   EXPECT_EQ(told(fs, meters).at("month").at("saved_bytes"), 1500000);
 }
 
-TEST(OpTimes, AreCountedByOperationAndPowersOfTwoOfMicroseconds) {
+TEST(OpTimes, AreCountedByOperationInFineBucketsAndPowersOfTwoOfMicroseconds) {
   FakeFilesystem fs;
   Meters meters;
   for (const uint64_t ns : {1U, 1000U, 1001U, 2000U, 4001U}) meters.ops.add(Op::kFsync, ns);
@@ -343,9 +343,12 @@ TEST(OpTimes, AreCountedByOperationAndPowersOfTwoOfMicroseconds) {
   const json& counts = ops.at(1).at("counts");
   ASSERT_EQ(counts.size(), now.at("bounds_us").size() + 1);
   EXPECT_EQ(now.at("bounds_us").at(3), 8);
-  EXPECT_EQ(counts.at(0), 2);                   // at most 1 µs
-  EXPECT_EQ(counts.at(1), 2);                   // at most 2
-  EXPECT_EQ(counts.at(3), 1);                   // at most 8
+  EXPECT_EQ(counts.at(0), 2);  // at most 1 µs
+  EXPECT_EQ(counts.at(1), 2);  // at most 2
+  EXPECT_EQ(counts.at(3), 1);  // at most 8
+  const json buckets = {
+      {0, 1, 1}, {992, 1000, 1}, {1000, 1008, 1}, {1984, 2000, 1}, {4000, 4032, 1}};
+  EXPECT_EQ(ops.at(1).at("buckets"), buckets);
   EXPECT_EQ(ops.at(0).at("counts").back(), 1);  // beyond all bounds
 }
 

@@ -11,7 +11,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -22,12 +21,12 @@
 #include <ios>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log_histogram.h"
 #include "base/types.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/frontend/op_times.h"
@@ -99,10 +98,9 @@ TEST(MountTimes, EachRequestIsTimedUnderItsNameAlsoWhereAWorkerEndsIt) {
     ASSERT_EQ(rename(mounted.path("a").c_str(), mounted.path("b").c_str()), 0);  // by a worker
   }
   const auto count = [&](Op op) {
-    const OpTimes::Times found = times.of(op);
-    EXPECT_EQ(found.sum_ns > 0,
-              std::ranges::any_of(found.counts, [](uint64_t n) { return n > 0; }));
-    return std::accumulate(found.counts.begin(), found.counts.end(), uint64_t{0});
+    const LogHistogram found = times.of(op);
+    EXPECT_EQ(found.sum > 0, found.count() > 0);
+    return found.count();
   };
   EXPECT_EQ(count(Op::kMkdir), 1U);
   EXPECT_EQ(count(Op::kRename), 1U);
