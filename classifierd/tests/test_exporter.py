@@ -57,7 +57,12 @@ METRICS: dict[str, object] = {
     "version": "0.1.0",
     "bounds_us": [1, 2, 4],
     "ops": [
-        {"op": "write", "sum_ns": 5_000_000, "counts": [1, 2, 0, 3]},
+        {
+            "op": "write",
+            "sum_ns": 5_000_000,
+            "counts": [1, 2, 0, 3],
+            "buckets": [[992, 1000, 1], [1984, 2000, 2], [1_638_400, 1_654_784, 3]],
+        },
         {"op": "odd", "sum_ns": 1, "counts": [1]},
     ],
 }

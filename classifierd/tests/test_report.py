@@ -111,11 +111,15 @@ def test_a_broken_filesystem_says_so_first() -> None:
     assert "READ-ONLY" not in report()
 
 
-def test_quantiles_lie_inside_their_bucket() -> None:
-    bounds = [1e-6, 2e-6, 4e-6]
-    assert quantile([0, 10, 0, 0], bounds, 0.5) == pytest.approx(1.5e-6)
-    assert quantile([1, 0, 0, 9], bounds, 0.99) == 4e-6
-    assert quantile([10, 0, 0, 0], bounds, 1.0) == 1e-6
+def test_quantiles_are_the_middles_of_fine_buckets() -> None:
+    buckets = [[0, 1, 50], [1984, 2000, 49], [4000, 4032, 1]]
+    told = [quantile(buckets, share) for share in (0.5, 0.51, 0.99, 0.999)]
+    assert told == [1, 1992.5, 1992.5, 4016.5]
+    ops = [{"op": "write", "buckets": buckets}, {"op": "odd", "buckets": [7, [1], ["x"] * 3]}]
+    text = page("/m", {}, {}, {"ops": ops}, None, NOW)
+    assert ">write</text>" in text
+    assert ">100</text>" in text
+    assert "odd" not in text
 
 
 def test_scales_cover_what_is_drawn_with_round_numbers() -> None:

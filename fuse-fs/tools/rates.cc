@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
-#include <vector>
 
+#include "base/log_histogram.h"
+#include "fuse-fs/tools/histograms.h"
 #include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
@@ -49,42 +47,19 @@ json streams_between(const json& before, const json& after) {
   return out;
 }
 
-std::vector<uint64_t> counts_of(const json& metrics, const char* op) {
-  if (!metrics.is_object()) return {};
-  for (const json& each : metrics.value("ops", json::array()))
-    if (each.value("op", "") == op) return each.at("counts").get<std::vector<uint64_t>>();
-  return {};
-}
-
-// Returns the bound that this share of all requests stayed within.
-json quantile(const std::vector<uint64_t>& counts, const json& bounds, uint64_t all, double share) {
-  const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(all)));
-  uint64_t seen = 0;
-  for (size_t at = 0; at < counts.size() && all != 0; ++at) {
-    seen += counts[at];
-    if (seen >= wanted) return at < bounds.size() ? bounds.at(at) : json();
-  }
-  return {};
-}
-
-json latency_of(const json& before, const json& after, const char* op) {
-  std::vector<uint64_t> counts = counts_of(after, op);
-  const std::vector<uint64_t> was = counts_of(before, op);
-  for (size_t at = 0; at < std::min(counts.size(), was.size()); ++at)
-    counts[at] -= std::min(counts[at], was[at]);
-  const uint64_t all = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-  const json bounds = after.value("bounds_us", json::array());
-  return {{"count", all},
-          {"p50_us", quantile(counts, bounds, all, 0.50)},
-          {"p99_us", quantile(counts, bounds, all, 0.99)}};
-}
-
 }  // namespace
 
 json latencies_between(const json& before, const json& after) {
+  const auto histograms = histograms_between(before, after, Measure::kTimes);
   json out = json::object();
-  for (const char* op : {"read", "write", "fsync"})
-    out[op] = after.is_object() ? latency_of(before, after, op) : json();
+  for (const char* op : {"read", "write", "fsync"}) {
+    if (!histograms) {
+      out[op] = json();
+      continue;
+    }
+    const auto found = std::ranges::find(*histograms, op, &NamedHistogram::name);
+    out[op] = percentiles_json(found == histograms->end() ? LogHistogram() : found->values);
+  }
   return out;
 }
 

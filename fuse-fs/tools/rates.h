@@ -17,10 +17,9 @@ namespace streamfs::tools {
 nlohmann::json difference_of(const nlohmann::json& before, const nlohmann::json& after,
                              double seconds);
 
-// Returns how long requests took between two answers to "metrics": {"read", "write", "fsync"}, each
-// {"count", "p50_us", "p99_us"}. "p50_us" is the least bound of OpTimes within which half of the
-// requests stayed, and "p99_us" that for 99 %. They are null if there was no request, or if
-// they lie above the largest bound. An operation is null if the mount does not report times.
+// Returns the percentiles of the time of requests between two answers to "metrics": {"read",
+// "write", "fsync"}, each as percentiles_json(). An operation is null if the mount does not report
+// times.
 nlohmann::json latencies_between(const nlohmann::json& before, const nlohmann::json& after);
 
 // Returns object[key] per second of `interval`, of which `object` is a part; "-" if it is not

@@ -53,7 +53,7 @@ Table totals_table() {
 std::string latency(const json& interval, const char* op) {
   const json& found = interval.at("latencies").at(op);
   if (!found.is_object() || !found.at("p99_us").is_number()) return "-";
-  return fmt::to_string(found.at("p99_us").get<uint64_t>());
+  return fmt::format("{:.3g}", found.at("p99_us").get<double>());
 }
 
 std::string flushes_text(const json& interval) {

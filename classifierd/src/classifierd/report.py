@@ -6,6 +6,7 @@ told of (without a daemon there are none, and the page says so).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from classifierd.charts import Bar, Dots, Line, bars, binary_bytes, dots, legend, lines, seconds
 from classifierd.control import ControlClient, socket_path
-from classifierd.metrics import Answer, at, bounds_of, number, rows
+from classifierd.metrics import Answer, at, number, rows
 from classifierd.records import BLOCK_BYTES
 
 _VSTREAMS_SHOWN = 16
@@ -63,15 +64,14 @@ def colour_of(pstream: object) -> int:
     return 1 + (int(number(pstream) or 0) % _COLOURS)
 
 
-def quantile(counts: Sequence[float], bounds: Sequence[float], share: float) -> float:
-    """Quantile of a histogram, linear inside a bucket; beyond the last bound, that bound."""
-    wanted, below = share * sum(counts), 0.0
-    for i, bound in enumerate(bounds):
-        if below + counts[i] >= wanted and counts[i] > 0:
-            lower = bounds[i - 1] if i > 0 else 0.0
-            return lower + (bound - lower) * (wanted - below) / counts[i]
-        below += counts[i]
-    return bounds[-1]
+def quantile(buckets: Sequence[Sequence[float]], share: float) -> float:
+    """Middle of the bucket, (above, up to, count), that has the value at rank ceil(share * all)."""
+    wanted, seen, middle = math.ceil(share * sum(count for _, _, count in buckets)), 0.0, 0.0
+    for above, up_to, count in buckets:
+        seen, middle = seen + count, (above + 1 + up_to) / 2
+        if seen >= wanted:
+            break
+    return middle
 
 
 def _section(title: str, note: str, body: str) -> str:
@@ -201,21 +201,29 @@ def _trim(status: Answer) -> str:
     return _section("Trim", note, chart)
 
 
+def _buckets(op: Answer) -> list[list[float]]:
+    """Return the buckets of an operation that have a count; leave out whatever is malformed."""
+    told = op.get("buckets")
+    read = [each for each in told if isinstance(each, list)] if isinstance(told, list) else []
+    figures = [[number(figure) or 0.0 for figure in each] for each in read if len(each) == 3]
+    return [each for each in figures if each[2] > 0]
+
+
 def _latencies(metrics: Answer) -> str:
-    bounds = bounds_of(metrics)
     made = []
     for op in rows(metrics.get("ops")):
-        told = op.get("counts")
-        counts = [number(each) or 0.0 for each in told] if isinstance(told, list) else []
-        if not bounds or len(counts) != len(bounds) + 1 or sum(counts) <= 0:
+        buckets = _buckets(op)
+        if not buckets:
             continue
-        points = [(quantile(counts, bounds, share), colour) for share, colour in _QUANTILES]
+        points = [(quantile(buckets, share) / 1e9, colour) for share, colour in _QUANTILES]
         span = (points[0][0], points[-1][0])
-        made.append(Dots(str(op.get("op")), points, span, f"{sum(counts):,.0f}"))
+        made.append(
+            Dots(str(op.get("op")), points, span, f"{sum(each[2] for each in buckets):,.0f}")
+        )
     key = legend([(f"p{share * 100:g}", colour) for share, colour in _QUANTILES])
     label = "time from request to answer in the filesystem (right: how many)"
     chart = key + dots("Latency percentiles", made, label, seconds)
-    note = "Since the mount, from buckets of powers of two. Waiting in the kernel is not in it."
+    note = "Since the mount, with two significant digits. Waiting in the kernel is not in it."
     return _section("Latency percentiles", note, chart)
 
 

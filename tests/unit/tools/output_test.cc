@@ -94,25 +94,28 @@ TEST(RatesTest, CountersThatBeganAnewCountFromZero) {
   EXPECT_EQ(anew.at("waf"), 1.5);
 }
 
-json metrics_with(std::vector<uint64_t> writes) {
-  return {{"bounds_us", {1, 2, 4}},
-          {"ops", {{{"op", "write"}, {"sum_ns", 1}, {"counts", std::move(writes)}}}}};
+json metrics_with(json buckets) {
+  return {{"ops", {{{"op", "write"}, {"sum_ns", 1}, {"buckets", std::move(buckets)}}}}};
 }
 
 TEST(RatesTest, LatenciesAreOfTheIntervalAlone) {
-  const json between =
-      latencies_between(metrics_with({1000, 0, 0, 0}), metrics_with({1000, 98, 2, 0}));
-  EXPECT_EQ(between.at("write").at("count"), 100);
-  EXPECT_EQ(between.at("write").at("p50_us"), 2);
-  EXPECT_EQ(between.at("write").at("p99_us"), 4);
+  const json between = latencies_between(
+      metrics_with({{0, 1, 1000}}),
+      metrics_with({{0, 1, 1000}, {1984, 2000, 98}, {4000, 4032, 2}, {7936, 8000, 1}}));
+  EXPECT_EQ(between.at("write").at("count"), 101);
+  EXPECT_EQ(between.at("write").at("p50_us"), 1.9925);
+  EXPECT_EQ(between.at("write").at("p99_us"), 4.0165);
+  EXPECT_EQ(between.at("write").at("p999_us"), 7.9685);
+  EXPECT_EQ(between.at("write").at("max_us"), 7.9685);
   EXPECT_EQ(between.at("read").at("count"), 0);
   EXPECT_TRUE(between.at("read").at("p50_us").is_null());
 }
 
-TEST(RatesTest, SlowerThanAnyBoundAndUntoldAreUnknown) {
-  const json slow = latencies_between(metrics_with({0, 0, 0, 0}), metrics_with({0, 0, 0, 3}));
-  EXPECT_TRUE(slow.at("write").at("p50_us").is_null());
+TEST(RatesTest, LatenciesThatTheMountDoesNotReportAreUnknown) {
   EXPECT_TRUE(latencies_between({}, {}).at("write").is_null());
+  json without = metrics_with({});
+  without.at("ops").at(0).erase("buckets");
+  EXPECT_TRUE(latencies_between(without, without).at("write").is_null());
 }
 
 json usage_status() {
