@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/set_while.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/counted_device.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/data/filesystem_impl.h"
@@ -68,8 +69,9 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(pair::OpenPair pair
 
 FilesystemImpl::FilesystemImpl(pair::OpenPair pair, const MountOptions& options, Clock& clock)
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
+  auto counted = std::make_unique<blockdev::CountedDevice>(std::move(pair_.device), device_sizes_);
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(
-      std::make_unique<OwnedDevice>(std::move(pair_.device), health_));
+      std::make_unique<OwnedDevice>(std::move(counted), health_));
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
   const uint64_t write_cache_mib = options_.read_only ? 0 : options_.write_behind_mib;
   const uint64_t write_cache_blocks = (write_cache_mib << 20) / kBlockSize;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/io_sizes.h"
 #include "base/process_memory.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -300,8 +301,9 @@ class Filesystem {
   // Trims free space from `from` on in long runs, as fstrim(8) does. Blocks whose run was too short
   // for a trim when they were freed are trimmed now. Errors: EOPNOTSUPP, DATA cannot be trimmed.
   virtual Result<FreeTrim> trim_free(BlockNo from, uint64_t milliseconds) = 0;
-  virtual Result<void> start_scrub() = 0;  // EBUSY: one is under way
-  virtual void stop_scrub() = 0;           // may wait: returns once it has ended
+  virtual const IoSizes& device_sizes() const = 0;  // requests to DATA since the mount
+  virtual Result<void> start_scrub() = 0;           // EBUSY: one is under way
+  virtual void stop_scrub() = 0;                    // may wait: returns once it has ended
   virtual ScrubStatus scrub_status() = 0;
   virtual Result<void> start_trace(const std::string& path) = 0;
   virtual Result<void> stop_trace() = 0;

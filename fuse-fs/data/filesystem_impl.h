@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/io_sizes.h"
 #include "base/mutex.h"
 #include "fuse-fs/data/activity.h"
 #include "fuse-fs/data/core.h"
@@ -110,6 +111,7 @@ class FilesystemImpl final : public Filesystem {
   Result<FreeTrim> trim_free(BlockNo from, uint64_t milliseconds) override;
   Result<void> start_scrub() override { return scrub_->start(); }
   void stop_scrub() override { scrub_->stop(); }
+  const IoSizes& device_sizes() const override { return device_sizes_; }
   ScrubStatus scrub_status() override { return scrub_->status(); }
   Result<void> start_trace(const std::string& path) override { return trace_.start(path); }
   Result<void> stop_trace() override { return trace_.stop(); }
@@ -172,6 +174,7 @@ class FilesystemImpl final : public Filesystem {
   Mutex kernel_;  // held during a call of forget_
   std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);
   Health health_;
+  IoSizes device_sizes_;
   TraceRecorder trace_;
   InodeStates states_;
   DirectoryNames directories_;

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/io_sizes.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/gate.h"
@@ -26,10 +27,12 @@ namespace streamfs::frontend {
 class Context {
  public:
   struct Settings {
-    std::string control_path;     // value of user.streamfs.control on the root; empty = none
-    bool names_wait = false;      // -o dirsync: namespace changes wait for the device too
-    bool direct_io = false;       // no page cache; the kernel then sends OPEN and CREATE
-    OpTimes* op_times = nullptr;  // outlives the session; null: nothing is timed
+    std::string control_path;  // value of user.streamfs.control on the root; empty = none
+    bool names_wait = false;   // -o dirsync: namespace changes wait for the device too
+    bool direct_io = false;    // no page cache; the kernel then sends OPEN and CREATE
+    // Outlive the session; null: nothing is counted.
+    OpTimes* op_times = nullptr;
+    IoSizes* io_sizes = nullptr;
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
       : clock(wall_clock),

@@ -200,7 +200,7 @@ std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters,
   if (op == "streams") return streams(fs, peer, request);
   if (op == "block") return block(fs, request);
   if (op == "chunks") return chunks(fs);
-  if (op == "metrics") return done(metrics_json(meters.ops));
+  if (op == "metrics") return done(metrics_json(meters, fs.device_sizes()));
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 // Thread safety: any thread.
 #pragma once
 
+#include "base/io_sizes.h"
 #include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/frontend/savings.h"
 
@@ -10,6 +11,7 @@ namespace streamfs::frontend {
 
 struct Meters {
   OpTimes ops;
+  IoSizes sizes;  // of the kernel's READ and WRITE requests
   Savings savings;
 };
 

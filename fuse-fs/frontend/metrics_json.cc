@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/io_sizes.h"
 #include "base/log_histogram.h"
 #include "base/wire/control.h"
+#include "fuse-fs/frontend/meters.h"
+#include "fuse-fs/frontend/op_times.h"
 
 namespace streamfs::frontend {
 
@@ -39,14 +42,18 @@ json buckets_json(const LogHistogram& histogram) {
   return out;
 }
 
+json size_json(const char* side, const char* op, const LogHistogram& sizes) {
+  return {{"side", side}, {"op", op}, {"sum_bytes", sizes.sum}, {"buckets", buckets_json(sizes)}};
+}
+
 }  // namespace
 
-json metrics_json(const OpTimes& ops) {
+json metrics_json(const Meters& meters, const IoSizes& device) {
   json bounds = json::array();
   for (size_t i = 0; i < kBounds; ++i) bounds.push_back(bound_us(i));
   json list = json::array();
   for (size_t i = 0; i < kOpNames.size(); ++i) {
-    const LogHistogram times = ops.of(static_cast<Op>(i));
+    const LogHistogram times = meters.ops.of(static_cast<Op>(i));
     if (times.count() == 0) continue;
     list.push_back({{"op", kOpNames[i]},
                     {"sum_ns", times.sum},
@@ -56,7 +63,12 @@ json metrics_json(const OpTimes& ops) {
   return {{"schema", wire::kJsonSchema},
           {"version", STREAMFS_VERSION},
           {"bounds_us", std::move(bounds)},
-          {"ops", std::move(list)}};
+          {"ops", std::move(list)},
+          {"sizes",
+           {size_json("kernel", "read", meters.sizes.of(IoSizes::Kind::kRead)),
+            size_json("kernel", "write", meters.sizes.of(IoSizes::Kind::kWrite)),
+            size_json("device", "read", device.of(IoSizes::Kind::kRead)),
+            size_json("device", "write", device.of(IoSizes::Kind::kWrite))}}};
 }
 
 }  // namespace streamfs::frontend

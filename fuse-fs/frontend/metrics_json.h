@@ -4,11 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fuse-fs/frontend/op_times.h"
+#include "base/io_sizes.h"
+#include "fuse-fs/frontend/meters.h"
 
 namespace streamfs::frontend {
 
-// Returns the times of the operations that were requested at least once.
-nlohmann::json metrics_json(const OpTimes& ops);
+// Returns the times of the operations that were requested at least once, and the sizes of reads and
+// writes: the kernel's, and those to DATA.
+nlohmann::json metrics_json(const Meters& meters, const IoSizes& device);
 
 }  // namespace streamfs::frontend

@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "base/io_sizes.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
@@ -33,6 +34,10 @@ Bytes read_buffer(size_t size) {
     buffer.bytes.reset(new (std::align_val_t{kReadAlign}) std::byte[buffer.size]);
   }
   return {buffer.bytes.get(), size};
+}
+
+void count_size(fuse_req_t req, IoSizes::Kind kind, size_t bytes) {
+  if (IoSizes* sizes = context_of(req).settings.io_sizes) sizes->add(kind, bytes);
 }
 
 // Syncs as O_SYNC and O_DSYNC (or RWF_*, or -o sync) ask for. For writes past the page cache the
@@ -85,6 +90,7 @@ void release(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*file*/) {
 }
 
 void read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* /*file*/) {
+  count_size(req, IoSizes::Kind::kRead, size);
   run(req, Wait::kDevice, [=](Context& c) {
     const Bytes buffer = read_buffer(size);
     const Result<size_t> done =
@@ -96,6 +102,7 @@ void read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_i
 
 void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
            fuse_file_info* file) {
+  count_size(req, IoSizes::Kind::kWrite, size);
   const bool kill = kills_privileges(file);
   const int flags = file == nullptr ? 0 : file->flags;
   const bool cached = file != nullptr && file->writepage != 0;

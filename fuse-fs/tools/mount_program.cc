@@ -86,7 +86,8 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.request_timeout_s = command.request_timeout_s;
   out.debug = command.debug;
   out.io_flusher = io_flusher;
-  out.context = {control_path, command.filesystem.dirsync, command.direct_io, &meters.ops};
+  out.context = {control_path, command.filesystem.dirsync, command.direct_io, &meters.ops,
+                 &meters.sizes};
   return out;
 }
 

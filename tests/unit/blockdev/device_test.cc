@@ -25,8 +25,11 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/io_sizes.h"
+#include "base/log_histogram.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/counted_device.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/blockdev/io_engine.h"
@@ -319,6 +322,18 @@ TEST_F(DeviceTest, InjectedErrorsArriveWhenAsked) {
   EXPECT_EQ(get(device, 4, 2), filled(2, 0));
   device.set_faults({.fail_flushes_after = 0});
   EXPECT_EQ(device.flush().error().code, EIO);
+}
+
+TEST_F(DeviceTest, ReadsAndWritesAreCountedByTheirSize) {
+  IoSizes sizes;
+  CountedDevice device(open_kind("file"), sizes);
+  ASSERT_TRUE(put(device, 0, filled(3, 1)).ok());
+  ASSERT_TRUE(put(device, 3, filled(3, 2)).ok());
+  EXPECT_EQ(get(device, 1, 1), filled(1, 1));
+  const LogHistogram writes = sizes.of(IoSizes::Kind::kWrite);
+  EXPECT_EQ(writes.counts[LogBuckets::of(3 * kBlockSize)], 2U);
+  EXPECT_EQ(writes.sum, 6 * kBlockSize);
+  EXPECT_EQ(sizes.of(IoSizes::Kind::kRead).counts[LogBuckets::of(kBlockSize)], 1U);
 }
 
 TEST_F(DeviceTest, AFlushThatFailedIsFinal) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/io_sizes.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/device.h"
@@ -350,6 +351,25 @@ TEST(OpTimes, AreCountedByOperationInFineBucketsAndPowersOfTwoOfMicroseconds) {
       {0, 1, 1}, {992, 1000, 1}, {1000, 1008, 1}, {1984, 2000, 1}, {4000, 4032, 1}};
   EXPECT_EQ(ops.at(1).at("buckets"), buckets);
   EXPECT_EQ(ops.at(0).at("counts").back(), 1);  // beyond all bounds
+}
+
+TEST(IoSizes, AreToldForTheKernelAndTheDevice) {
+  FakeFilesystem fs;
+  Meters meters;
+  meters.sizes.add(IoSizes::Kind::kRead, 4096);
+  meters.sizes.add(IoSizes::Kind::kRead, 4096);
+  fs.sizes.add(IoSizes::Kind::kWrite, 1 << 20);
+  const json told =
+      answer_control(fs, meters, {kStranger, [] { return false; }}, R"({"op": "metrics"})").body;
+  const json expected = {
+      {{"side", "kernel"}, {"op", "read"}, {"sum_bytes", 8192}, {"buckets", {{4064, 4096, 2}}}},
+      {{"side", "kernel"}, {"op", "write"}, {"sum_bytes", 0}, {"buckets", json::array()}},
+      {{"side", "device"}, {"op", "read"}, {"sum_bytes", 0}, {"buckets", json::array()}},
+      {{"side", "device"},
+       {"op", "write"},
+       {"sum_bytes", 1 << 20},
+       {"buckets", {{1040384, 1 << 20, 1}}}}};
+  EXPECT_EQ(told.at("sizes"), expected);
 }
 
 TEST(Uuid, IsWrittenAsEveryoneDoes) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/io_sizes.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -37,6 +38,7 @@ class FakeFilesystem final : public data::Filesystem {
   std::atomic<size_t> looked_ahead{0};     // entries asked for
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
+  IoSizes sizes;
   std::optional<uint64_t> maintained_ms, prepared_ms;
   std::optional<data::ShutdownMode> shut_down_with;
   data::GrowOptions grown_with;
@@ -126,6 +128,7 @@ class FakeFilesystem final : public data::Filesystem {
     return {};
   }
   void stop_scrub() override { ++scrubs_stopped; }
+  const IoSizes& device_sizes() const override { return sizes; }
   data::ScrubStatus scrub_status() override { return scrub; }
   Result<void> start_trace(const std::string& path) override;
   Result<void> stop_trace() override { return {}; }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/io_sizes.h"
 #include "base/log_histogram.h"
 #include "base/types.h"
 #include "base/wire/hint_ioctl.h"
@@ -106,6 +107,28 @@ TEST(MountTimes, EachRequestIsTimedUnderItsNameAlsoWhereAWorkerEndsIt) {
   EXPECT_EQ(count(Op::kRename), 1U);
   EXPECT_EQ(count(Op::kUnlink), 0U);
   EXPECT_GE(count(Op::kWrite), 2U);
+}
+
+TEST(MountSizes, ReadsAndWritesAreCountedByTheirSize) {
+  if (!can_mount()) GTEST_SKIP() << "mounting needs root and /dev/fuse";
+  IoSizes sizes;
+  Session::Options options;
+  options.context.direct_io = true;
+  options.context.io_sizes = &sizes;
+  {
+    const Mounted mounted(options);
+    ASSERT_EQ(mounted.error, "");
+    const File file(mounted.path("a"), O_CREAT | O_RDWR);
+    const std::string bytes(5000, 'x');
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(pwrite(file.fd(), bytes.data(), 5000, 0), 5000);
+    std::string read(7, ' ');
+    ASSERT_EQ(pread(file.fd(), read.data(), 7, 0), 7);
+  }
+  const LogHistogram writes = sizes.of(IoSizes::Kind::kWrite);
+  EXPECT_EQ(writes.counts[LogBuckets::of(5000)], 3U);
+  EXPECT_EQ(writes.sum, 15'000U);
+  EXPECT_EQ(sizes.of(IoSizes::Kind::kRead).counts[LogBuckets::of(7)], 1U);
+  EXPECT_EQ(sizes.of(IoSizes::Kind::kRead).count(), 1U);
 }
 
 TEST_F(Mount, OpeningForTruncationEmptiesAFileAlthoughThereIsNoOpenRequest) {
