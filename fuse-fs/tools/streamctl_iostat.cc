@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "base/result.h"
 #include "base/table.h"
 #include "fuse-fs/tools/control_client.h"
+#include "fuse-fs/tools/histograms.h"
 #include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/rates.h"
 
@@ -31,8 +34,11 @@ constexpr uint64_t kTitleEvery = 20;                 // lines
 struct IostatArguments {
   std::string path;
   double seconds = 1;
-  uint64_t count = 1;  // 0: until interrupted
-  bool streams = false;
+  bool intervals = false;  // SECONDS was given
+  uint64_t count = 1;      // 0: until interrupted
+  bool streams = false, times = false, sizes = false;
+
+  bool histograms() const { return times || sizes; }
 };
 
 Table totals_table() {
@@ -118,13 +124,51 @@ json interval_of(const IostatSample& before, const IostatSample& after) {
   return out;
 }
 
+std::string histograms_title(Measure measure, std::optional<double> seconds) {
+  const char* what = measure == Measure::kTimes
+                         ? "times of requests"
+                         : "sizes of the kernel's requests, and of those to DATA";
+  return seconds ? fmt::format("{}, in {:.1f} s", what, *seconds)
+                 : fmt::format("{}, since the mount", what);
+}
+
+// `before` is null for all requests since the mount.
+Result<void> print_histograms(const IostatSample* before, const IostatSample& after,
+                              const IostatArguments& arguments, const Style& style) {
+  const Measure measure = arguments.times ? Measure::kTimes : Measure::kSizes;
+  const auto found =
+      histograms_between(before == nullptr ? json() : before->metrics, after.metrics, measure);
+  if (!found) {
+    return Error{ENOTSUP, arguments.path +
+                              " is served by a version that reports no histograms; mount it again"};
+  }
+  std::optional<double> seconds;
+  if (before != nullptr) seconds = std::chrono::duration<double>(after.at - before->at).count();
+  if (style.json) {
+    print_json({{"seconds", seconds ? json(*seconds) : json()},
+                {measure == Measure::kTimes ? "ops" : "sizes", histograms_json(*found, measure)}},
+               arguments.intervals ? Lines::kOne : Lines::kMany);
+  } else {
+    fmt::print("{}\n{}", histograms_title(measure, seconds),
+               histograms_text(*found, measure, style));
+  }
+  std::fflush(stdout);
+  return {};
+}
+
 Result<void> iostat(const IostatArguments& arguments, const Style& style) {
   SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
   SFS_ASSIGN(IostatSample before, take_sample(client));
+  if (arguments.histograms() && !arguments.intervals)
+    return print_histograms(nullptr, before, arguments, style);
   for (uint64_t number = 0; arguments.count == 0 || number < arguments.count; ++number) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.seconds));
     SFS_ASSIGN(IostatSample after, take_sample(client));
-    print_interval(interval_of(before, after), arguments, number, style);
+    if (arguments.histograms()) {
+      SFS_TRY(print_histograms(&before, after, arguments, style));
+    } else {
+      print_interval(interval_of(before, after), arguments, number, style);
+    }
     before = std::move(after);
   }
   return {};
@@ -142,12 +186,25 @@ void declare_iostat(CLI::App& app, CommandSet& commands) {
   command
       ->add_option("SECONDS", arguments->seconds, "Print a line every so many seconds (default 1)")
       ->check(seconds_between(kShortest, kLongest))
-      ->each([arguments](const std::string&) { arguments->count = 0; });
+      ->each([arguments](const std::string&) {
+        arguments->count = 0;
+        arguments->intervals = true;
+      });
   command
       ->add_option("COUNT", arguments->count,
                    "Print so many lines (default: 1 without SECONDS, else until interrupted)")
       ->check(at_least(1));
-  command->add_flag("--streams", arguments->streams, "Print each pStream, too");
+  CLI::Option* streams =
+      command->add_flag("--streams", arguments->streams, "Print each pStream, too");
+  CLI::Option* times = command->add_flag(
+      "-w,--latencies", arguments->times,
+      "Print how many requests took how long, by operation (without SECONDS: since the mount)");
+  command
+      ->add_flag("-r,--sizes", arguments->sizes,
+                 "Print the sizes of reads and writes (without SECONDS: since the mount)")
+      ->excludes(times)
+      ->excludes(streams);
+  times->excludes(streams);
 }
 
 }  // namespace streamfs::tools

@@ -73,6 +73,8 @@ def test_every_json_object_has_the_schema_and_its_fields(pair: Pair) -> None:
         "trace stop": ("trace", "stop", at),
         "hint": ("hint", mount / "a"),
         "iostat": ("iostat", at, "0.1", "1"),
+        "iostat --latencies": ("iostat", at, "--latencies"),
+        "iostat --sizes": ("iostat", at, "--sizes"),
         "top": ("top", at, "-d", "0.1", "-n", "1"),
     }
     for name, words in mounted.items():
