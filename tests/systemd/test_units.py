@@ -1,6 +1,7 @@
 """The units as they are installed: what systemd-analyze says of them. No systemd runs."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_users_folders_and_presets_are_what_systemd_reads(off: World) -> None:
         has_install = "[Install]" in (ROOT / "systemd" / name).read_text()
         assert (f"disable {name}\n" in preset) == has_install
     assert Path(ROOT / "systemd/streamfs.tmpfiles.conf").read_text().count("/run/streamfs") == 1
+
+
+def test_boot_allows_fuse_over_io_uring_where_the_kernel_has_it(off: World) -> None:
+    words = ("systemd-tmpfiles", "--create", "streamfs-uring.conf")
+    switch = "/sys/module/fuse/parameters/enable_uring"
+    off.chrooted(*words)
+    assert off.chrooted("test", "-e", switch, check=False).returncode != 0
+    off.write(switch, "N\n")
+    off.chrooted(*words)
+    assert off.chrooted("cat", switch).stdout.strip() == "Y"
+    shutil.rmtree(off.upper / "sys/module")
+    options = (off.upper / "usr/lib/modprobe.d/streamfs-uring.conf").read_text()
+    assert "options fuse enable_uring=1" in options.splitlines()
 
 
 @pytest.mark.parametrize("name", UNITS)
