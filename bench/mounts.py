@@ -51,7 +51,7 @@ def streamfs(
     shape = ["--mean-file-size", "16K", *([] if checksums else ["--no-checksums"])]
     output_of([BIN / "mkfs.streamfs", *shape, "--meta", meta, data])
     point = _point(work, name)
-    transport = "io_uring" if OVER_IO_URING in name else "noio_uring"
+    transport = "transport=io_uring" if OVER_IO_URING in name else "transport=dev"
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
     options = f"meta={meta},{transport},idle_work=off"
     return _serve(stack, point, [BIN / "streamfs", data, point, "-f", "-o", options])

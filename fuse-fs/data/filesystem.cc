@@ -323,8 +323,11 @@ Result<Status> FilesystemImpl::status() {
   out.placement_mode = placement::to_string(placement_->mode());
   out.device_info = device_->info();
   out.device_info.flush_is_free = device_->flush_is_free();
-  out.kernel_transport = kernel_transport_;
-  out.kernel_transport_why = kernel_transport_why_;
+  {
+    const MutexLock lock(served_);
+    out.kernel_transport = kernel_transport_;
+    out.kernel_transport_why = kernel_transport_why_;
+  }
   out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
   SFS_ASSIGN(out.device, device_->stats());
   out.pmem = pair_.region->counters();

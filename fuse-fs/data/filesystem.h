@@ -267,9 +267,8 @@ class Filesystem {
 
   // ---- Operation
   virtual Result<Status> status() = 0;  // may wait: asks the device for its counters
-  // Sets, for status(), how requests come from the kernel and why they come no other way. Requires:
-  // both strings are literals.
-  virtual void served_by(const char*, const char*) {}
+  // Sets, for status(), how requests come from the kernel and why this way.
+  virtual void served_by(const std::string& /*transport*/, const std::string& /*why*/) {}
   // Ends the mount by request. Calls sync() in mode kDefault, closes the gate, waits for the
   // requests inside and stops all background work. kLogFlush then flushes the metadata log. May
   // wait. Requires: the caller is not inside the gate. Afterwards nothing is written to DATA or

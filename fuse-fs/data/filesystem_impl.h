@@ -97,7 +97,8 @@ class FilesystemImpl final : public Filesystem {
   placement::Placement& placement() override { return *placement_; }
 
   Result<Status> status() override;
-  void served_by(const char* transport, const char* why) override {
+  void served_by(const std::string& transport, const std::string& why) override {
+    const MutexLock lock(served_);
     kernel_transport_ = transport;
     kernel_transport_why_ = why;
   }
@@ -179,7 +180,9 @@ class FilesystemImpl final : public Filesystem {
   InodeStates states_;
   DirectoryNames directories_;
   std::atomic<uint64_t> app_bytes_{0};
-  std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
+  Mutex served_;  // leaf
+  std::string kernel_transport_ SFS_GUARDED_BY(served_);
+  std::string kernel_transport_why_ SFS_GUARDED_BY(served_);
   Activity activity_;
   uint64_t looked_at_ = 0;                   // activity_.begun() at the last look_at_device()
   std::unique_ptr<WriteCache> write_cache_;  // over pair_.device

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "fuse-fs/uring/ring.h"
-
 namespace streamfs::frontend {
 namespace {
 
-constexpr unsigned kRequestBytes = 1 << 20;
 constexpr unsigned kBackground = 128;  // writebacks and read-aheads in flight
 
 void want(fuse_conn_info* connection, uint64_t feature) {
@@ -74,16 +71,18 @@ bool offers_writeback(const fuse_conn_info* connection) {
   return (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0;
 }
 
-const char* why_no_io_uring([[maybe_unused]] fuse_conn_info* connection) {
+void refuse_io_uring([[maybe_unused]] fuse_conn_info* connection) {
 #ifdef STREAMFS_FUSE_IO_URING
-  if ((connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0) {
-    if (uring::Ring::open(1)) return "";
-    refuse(connection, FUSE_CAP_OVER_IO_URING);
-    return "no io_uring to the kernel, using /dev/fuse: this process may have no rings";
-  }
+  refuse(connection, FUSE_CAP_OVER_IO_URING);
 #endif
-  return "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
-         "`echo Y > /sys/module/fuse/parameters/enable_uring`";
+}
+
+bool has_io_uring([[maybe_unused]] const fuse_conn_info* connection) {
+#ifdef STREAMFS_FUSE_IO_URING
+  return (connection->want_ext & FUSE_CAP_OVER_IO_URING) != 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace streamfs::frontend

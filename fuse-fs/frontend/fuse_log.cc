@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/mutex.h"
@@ -40,7 +41,12 @@ Capture& capture() {
   return kept;
 }
 
-spdlog::level::level_enum level_of(fuse_log_level level) {
+// libfuse pins each ring's thread to its processor, and reports an error for every processor that
+// is offline or outside this process's cpuset. Such a thread serves its queue from another one.
+constexpr std::string_view kUnpinned = "Failed to bind qid=";
+
+spdlog::level::level_enum level_of(fuse_log_level level, std::string_view message) {
+  if (message.starts_with(kUnpinned)) return spdlog::level::debug;
   if (level <= FUSE_LOG_ERR) return spdlog::level::err;
   if (level <= FUSE_LOG_WARNING) return spdlog::level::warn;
   return level <= FUSE_LOG_INFO ? spdlog::level::info : spdlog::level::debug;
@@ -60,7 +66,7 @@ __attribute__((format(printf, 2, 0))) void take(fuse_log_level level, const char
     }
     if (capture().repeats(message)) return;
   }
-  spdlog::log(level_of(level), "{}", message);
+  spdlog::log(level_of(level, message), "{}", message);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/patience.h"
+#include "fuse-fs/frontend/transport.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -68,7 +69,7 @@ std::string escaped(const std::string& value) {
   return out;
 }
 
-void fill(Arguments& arguments, const Session::Options& options) {
+void fill(Arguments& arguments, const Session::Options& options, bool io_uring) {
   arguments.option("subtype=streamfs");
   arguments.option("fsname=" + escaped(options.source));
   arguments.option("default_permissions");
@@ -78,9 +79,7 @@ void fill(Arguments& arguments, const Session::Options& options) {
   // option of a kind counts. For other users fusermount3 sets nosuid and nodev.
   if (geteuid() == 0) arguments.option("suid,dev");
   for (const std::string& each : options.mount_options) arguments.option(each);
-#ifdef STREAMFS_FUSE_IO_URING
-  if (options.io_uring) arguments.option("io_uring");
-#endif
+  if (io_uring) arguments.option("io_uring,io_uring_q_depth=" + std::to_string(kQueueEntries));
   if (options.debug) arguments.add("-d");
 }
 
@@ -192,7 +191,9 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
 Result<std::unique_ptr<Session>> Session::mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options) {
   SFS_TRY(check_mountpoint(options.mountpoint, options.nonempty));
+  SFS_ASSIGN(TransportChoice transport, choose_transport(options.transport, options.enable_uring));
   std::unique_ptr<Session> session(new Session(fs, clock, options));
+  session->transport_ = std::move(transport);
   begin_capture();
   const Result<void> opened = session->open();
   const std::string said = end_capture();
@@ -203,7 +204,7 @@ Result<std::unique_ptr<Session>> Session::mount(data::Filesystem& fs, Clock& clo
 
 Result<void> Session::open() {
   Arguments arguments;
-  fill(arguments, options_);
+  fill(arguments, options_, transport_.io_uring);
   const fuse_lowlevel_ops ops = operations(options_.context.direct_io);
   session_ = fuse_session_new(arguments.get(), &ops, sizeof ops, &context_);
   if (session_ == nullptr) return Error{EINVAL, "mount options"};
@@ -227,12 +228,19 @@ void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection, options_.context.direct_io);
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
-  const bool wanted = options_.io_uring;
-  const char* const why_not = wanted ? why_no_io_uring(connection) : "";
-  const bool got = wanted && *why_not == '\0';
-  context_.dispatcher.set_over_io_uring(got);
-  if (wanted && !got) spdlog::warn(why_not);
-  context_.fs().served_by(got ? "io_uring" : "/dev/fuse", why_not);
+  if (!transport_.io_uring) refuse_io_uring(connection);
+  context_.dispatcher.set_over_io_uring(transport_.io_uring);
+  kernel_ = connection;
+}
+
+// libfuse starts its rings after INIT's handler has returned.
+Result<void> Session::confirm_transport() {
+  if (transport_.io_uring && !has_io_uring(kernel_)) {
+    SFS_ASSIGN(transport_, without_rings(options_.transport));
+    context_.dispatcher.set_over_io_uring(false);
+  }
+  context_.fs().served_by(to_string(transport_), transport_.why);
+  return {};
 }
 
 void Session::announce(const std::function<void()>& ready) {
@@ -241,6 +249,11 @@ void Session::announce(const std::function<void()>& ready) {
   if (statvfs(options_.mountpoint.c_str(), &answer) != 0 ||
       stat(options_.mountpoint.c_str(), &root) != 0) {
     return;  // serve() says why
+  }
+  if (const Result<void> confirmed = confirm_transport(); !confirmed) {
+    refused_ = confirmed.error();
+    fuse_session_exit(session_);
+    return;
   }
   raise_limits(root.st_dev, options_.io_flusher);
   if (context_.kernel_keeps_times) watch_free_space(root.st_dev);
@@ -289,6 +302,7 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   fuse_session_unmount(session_);
   mounted_ = false;
   context_.full_disk.stop();
+  if (refused_) return *refused_;
   if (result < 0) return Error{-result, "serving " + options_.mountpoint};
   return {};
 }

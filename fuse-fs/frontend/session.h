@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/context.h"
+#include "fuse-fs/frontend/transport.h"
 
 namespace streamfs::frontend {
 
@@ -38,7 +39,8 @@ class Session {
     std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
     bool nonempty = false;                   // mount over content or another mount
     bool allow_other = false;
-    bool io_uring = false;           // use it if the kernel and libfuse have it
+    Transport transport = Transport::kAuto;
+    bool enable_uring = false;       // switch FUSE over io_uring on in the kernel
     uint32_t request_timeout_s = 0;  // the mount ends when a request is this old; 0: never
     bool debug = false;              // libfuse prints every request
     bool io_flusher = false;         // result of become_io_flusher()
@@ -46,8 +48,8 @@ class Session {
     Context::Settings context;
   };
   // Errors: those of check_mountpoint(); EACCES and EPERM (may not mount), EBUSY (mountpoint),
-  // EINVAL (an option). For a user other than root, ENODEV may also mean that fusermount3 is
-  // missing.
+  // EINVAL (an option), ENOPROTOOPT (transport=io_uring is not to be had). For a user other than
+  // root, ENODEV may also mean that fusermount3 is missing.
   static Result<std::unique_ptr<Session>> mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options);
   ~Session();
@@ -55,7 +57,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Answers requests until the filesystem is unmounted. Calls `ready` on a thread of its own once
-  // the mount answers. Errors: libfuse's loop failed. Requires: it is called once.
+  // the mount answers. Errors: libfuse's loop failed; ENOPROTOOPT, libfuse got no rings for
+  // transport=io_uring. Requires: it is called once.
   Result<void> serve(const std::function<void()>& ready);
   // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back. If
   // the mount is still in use after 2 s, has dirty pages written back and detaches the mount all
@@ -68,6 +71,7 @@ class Session {
   Result<void> open();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);
+  Result<void> confirm_transport();
   void watch_free_space(dev_t device);
   void give_up() const;
   bool try_unmount(bool lazily) const;
@@ -78,6 +82,9 @@ class Session {
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
+  TransportChoice transport_;
+  std::atomic<const fuse_conn_info*> kernel_{nullptr};  // the session's, since INIT
+  std::optional<Error> refused_;                        // why serve() ended before ready()
   Mutex telling_;                   // held while the kernel is notified about an inode
   std::atomic<bool> ended_{false};  // no thread takes requests any more
   unsigned connection_ = 0;         // the kernel's number of the connection

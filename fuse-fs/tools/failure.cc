@@ -15,7 +15,7 @@ namespace {
 // Returns whether the error's context is a whole sentence that already says what to do.
 bool speaks_for_itself(int code) {
   return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY ||
-         code == EUCLEAN || code == ENOMSG;
+         code == EUCLEAN || code == ENOMSG || code == ENOPROTOOPT;
 }
 
 bool is_damage(const Error& error) {
@@ -47,6 +47,7 @@ int exit_code_of(const Error& error) {
     case EROFS:
       return exit_code::kNoPermission;
     case ENODEV:
+    case ENOPROTOOPT:
       return exit_code::kNoFuse;
     case ENOMSG:
       return exit_code::kNoMatch;

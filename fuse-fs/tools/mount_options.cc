@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fuse-fs/frontend/transport.h"
 #include "fuse-fs/placement/placement.h"
 #include "fuse-fs/tools/command_line.h"
 
@@ -117,6 +118,23 @@ Setter number(std::string_view name, const char* what, uint32_t data::MountOptio
   };
 }
 
+Setter transport(frontend::Transport way) {
+  return [way](MountCommand& command, const std::string&) -> Result<void> {
+    command.transport = way;
+    return {};
+  };
+}
+
+Result<void> set_transport(MountCommand& command, const std::string& value) {
+  using frontend::Transport;
+  const std::map<std::string, Transport, std::less<>> ways = {
+      {"auto", Transport::kAuto}, {"io_uring", Transport::kIoUring}, {"dev", Transport::kDev}};
+  const auto found = ways.find(value);
+  if (found == ways.end()) return needs_value("transport", "auto, io_uring or dev");
+  command.transport = found->second;
+  return {};
+}
+
 Result<void> set_write_behind(MountCommand& command, const std::string& value) {
   constexpr uint32_t kMost = 4096;
   SFS_TRY(
@@ -169,8 +187,10 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"verify", flag(&MountOptions::verify_checksums, true)},
       {"noverify", flag(&MountOptions::verify_checksums, false)},
       {"allow_other", flag(&MountCommand::allow_other, true)},
-      {"io_uring", flag(&MountCommand::io_uring, true)},
-      {"noio_uring", flag(&MountCommand::io_uring, false)},
+      {"transport", set_transport},
+      {"io_uring", transport(frontend::Transport::kPreferred)},
+      {"noio_uring", transport(frontend::Transport::kDev)},
+      {"enable_uring", flag(&MountCommand::enable_uring, true)},
       {"nonempty", flag(&MountCommand::nonempty, true)},
       {"direct_io", flag(&MountCommand::direct_io, true)},
       {"epoch_idle_ms", number("epoch_idle_ms", "milliseconds", &MountOptions::epoch_idle_ms)},

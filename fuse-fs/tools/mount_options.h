@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/transport.h"
 
 namespace streamfs::tools {
 
@@ -16,7 +17,8 @@ struct MountCommand {
   data::MountOptions filesystem;
   std::vector<std::string> generic;  // for the kernel and libfuse: "ro", "nodev", …
   bool allow_other = false;
-  bool io_uring = false;
+  frontend::Transport transport = frontend::Transport::kAuto;
+  bool enable_uring = false;
   bool direct_io = false;
   uint32_t request_timeout_s = 300;  // 0: none
   bool nonempty = false;             // mount over content or another mount

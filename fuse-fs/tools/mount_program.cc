@@ -82,7 +82,8 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.mount_options = command.generic;
   out.nonempty = command.nonempty;
   out.allow_other = command.allow_other || geteuid() == 0;
-  out.io_uring = command.io_uring;
+  out.transport = command.transport;
+  out.enable_uring = command.enable_uring;
   out.request_timeout_s = command.request_timeout_s;
   out.debug = command.debug;
   out.io_flusher = io_flusher;

@@ -47,7 +47,14 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   idle_work=WHEN       let the SSD collect garbage while programs send no requests: auto (not on
                        battery; default), always, off
   real_time[=FACTOR]   let an emulated SSD answer no sooner than its flash would, times FACTOR
-  io_uring             talk to the kernel over io_uring if it can
+  transport=WAY        take requests from the kernel over io_uring (the mount fails if it is not to
+                       be had), through dev (/dev/fuse), or auto: io_uring where it is to be had,
+                       else /dev/fuse (default auto)
+  io_uring, noio_uring
+                       work as transport=auto, with a warning if io_uring is not to be had; and as
+                       transport=dev
+  enable_uring         switch FUSE over io_uring on in the kernel first, for all FUSE servers and
+                       until the next boot (root only)
   request_timeout=S    end the mount when a request waits S seconds for a device that never
                        answers; programs then get errors (default 300; 0: never)
   epoch_idle_ms=N, epoch_age_ms=N

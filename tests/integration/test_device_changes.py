@@ -3,7 +3,6 @@
 Each is refused with a sentence, or used in a lesser way that status names.
 """
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.integration.pairs import BIN, Pair, run, until
 from tests.integration.simulated import holder_of, looped, served
-from tests.integration.transport import TRANSPORTS
+from tests.integration.transport import TRANSPORTS, allowing_io_uring, refusing
 
 MIB = 1 << 20
 LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
@@ -148,38 +147,16 @@ def shown_status(pair: Pair) -> str:
     return run(BIN / "streamctl", "status", pair.point).stdout
 
 
-# struct sock_filter: load the system call's number; is it io_uring_setup? then EPERM; else allowed.
-IO_URING_SETUP, EPERM, ALLOW, REFUSE = 425, 1, 0x7FFF0000, 0x00050000
-FILTER = (
-    (0x20, 0, 0, 0),
-    (0x15, 0, 1, IO_URING_SETUP),
-    (6, 0, 0, REFUSE | EPERM),
-    (6, 0, 0, ALLOW),
-)
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
-
-
-def refuse_rings() -> None:
-    """Refuse io_uring as sandboxes do, to this process and the program that it becomes."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *each) for each in FILTER))
-    filters = struct.pack("<HxxxxxxQ", len(FILTER), ctypes.addressof(program))
-    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    assert libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.c_char_p(filters), 0, 0) == 0
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.usefixtures("io_uring_allowed")
 def test_without_io_uring_system_calls_serve_and_status_says_why(
-    make_pair: Callable[..., Pair], transport: str
+    make_pair: Callable[..., Pair],
 ) -> None:
     """Also where the kernel would talk to FUSE servers over it."""
-    options = TRANSPORTS[transport]
     pair = make_pair(size="64M")
     with looped(disk_of(pair)) as device:
         pair.data = str(device)
         pair.mkfs()
-        mount = pair.mount(*options, before=refuse_rings)
+        with allowing_io_uring():
+            mount = pair.mount(before=refusing())
         content = os.urandom(3 * MIB + 777)
         (mount / "file").write_bytes(content)
         status = mount.status()
@@ -187,7 +164,7 @@ def test_without_io_uring_system_calls_serve_and_status_says_why(
             "system calls: a sandbox refuses io_uring: Operation not permitted"
         )
         assert status["kernel_transport"] == "/dev/fuse"
-        assert ("may have no rings" in status["kernel_transport_reason"]) == bool(options)
+        assert "a sandbox refuses io_uring" in status["kernel_transport_reason"]
         assert "system calls: a sandbox refuses io_uring" in shown_status(pair)
         mount.unmount()
         pair.assert_sound()

@@ -1,5 +1,6 @@
 """An ordinary user makes and mounts a filesystem through fusermount3."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.pairs import BIN, run
+from tests.integration.transport import DISABLED, allowing_io_uring, kept
 
 NOBODY = 65534
 DROP = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
@@ -23,7 +25,7 @@ SESSION = """
 set -e
 ../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null
 ../mkfs.streamfs -q --meta META emu:ssd
-../streamfs emu:ssd mnt -o meta=META
+../streamfs emu:ssd mnt -o meta=META,transport=dev
 trap 'fusermount3 -uzq mnt || true' EXIT
 echo mine > mnt/file
 stat -c '%U %s' mnt/file
@@ -33,7 +35,7 @@ findmnt -nro VFS-OPTIONS mnt
 fusermount3 -u mnt
 trap - EXIT
 # Waits for the daemon, which is still draining.
-../streamfs emu:ssd mnt -o meta=META
+../streamfs emu:ssd mnt -o meta=META,transport=dev
 cat mnt/file
 fusermount3 -u mnt
 """
@@ -67,6 +69,37 @@ def test_a_user_makes_mounts_writes_looks_and_unmounts(home: Path) -> None:
     assert lines[2] == "1"
     assert {"nosuid", "nodev"} <= set(lines[3].split(","))
     assert lines[4:] == ["mine"]
+
+
+TRANSPORT = """
+set -e
+../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null
+../mkfs.streamfs -q --meta META emu:ssd
+../streamfs emu:ssd mnt -o meta=META 2> log
+trap 'fusermount3 -uzq mnt || true' EXIT
+echo mine > mnt/file
+cat mnt/file
+../streamctl status mnt --json
+fusermount3 -u mnt
+trap - EXIT
+"""
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_user_gets_io_uring_unless_the_machine_keeps_it_for_root(home: Path, level: int) -> None:
+    namespace = ("unshare", "-m", "sh", "-c", EVERYBODYS_FUSE, "sh")
+    with allowing_io_uring(), kept(DISABLED):
+        DISABLED.write_text(str(level))
+        done = run(*namespace, *DROP, "sh", "-c", TRANSPORT, cwd=home, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr + (home / "log").read_text()
+    first, _, status = done.stdout.partition("\n")
+    assert first == "mine"
+    told = json.loads(status)
+    if level == 0:
+        assert told["kernel_transport"] == "io_uring"
+        return
+    assert told["kernel_transport"] == "/dev/fuse"
+    assert "sysctl kernel.io_uring_disabled = 1" in told["kernel_transport_reason"]
 
 
 REFUSED = """

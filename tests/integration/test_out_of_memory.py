@@ -70,7 +70,7 @@ def test_a_mount_that_gets_no_more_memory_ends_and_says_so(pair: Pair) -> None:
 
 
 def test_a_mount_without_memory_for_a_thread_refuses_commands_and_goes_on(pair: Pair) -> None:
-    mount = pair.mount()
+    mount = pair.mount("transport=dev")  # it starts threads for requests later
     allow_memory(mount.process.pid, LESS_THAN_A_STACK)
     for _ in range(3):
         done = run(BIN / "streamctl", "status", mount.point, check=False)

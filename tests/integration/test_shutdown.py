@@ -13,7 +13,7 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 from tests.integration.transport import allowing_io_uring
 
 MIB = 1 << 20
-RING = ("io_uring",)
+RING = ("transport=io_uring",)
 MODES = ("default", "logflush", "nologflush")
 TIMERS_SECONDS = 2.5  # an epoch closes after 1 s, metadata is flushed after 0.9 s
 
@@ -91,6 +91,11 @@ def populate(mount: Mount) -> int:
     return descriptor
 
 
+def mounted_with(files: Pair, options: tuple[str, ...]) -> Mount:
+    with allowing_io_uring() if options == RING else nullcontext():
+        return files.mount(*options)
+
+
 @pytest.mark.parametrize(
     ("mode", "options"),
     [*((mode, ()) for mode in MODES), ("default", RING), ("nologflush", ("direct_io",))],
@@ -99,8 +104,7 @@ def test_all_fails_nothing_is_written_and_a_remount_recovers(
     files: Pair, mode: str, options: tuple[str, ...]
 ) -> None:
     files.mkfs()
-    with allowing_io_uring() if options == RING else nullcontext():
-        mount = files.mount(*options)
+    mount = mounted_with(files, options)
     descriptor = populate(mount)
     try:
         shut_down(mount, mode)
@@ -114,7 +118,7 @@ def test_all_fails_nothing_is_written_and_a_remount_recovers(
     mount.unmount()
     assert digests(files) == written, "something was written after the shutdown"
     assert "shut down" in mount.log.read_text()
-    again = files.mount(*options)
+    again = mounted_with(files, options)
     assert (again / "folder/file").read_bytes() == b"durable!" * 1024
     assert os.getxattr(again / "folder/file", "user.x") == b"value"
     if mode == "default":

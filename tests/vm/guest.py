@@ -16,7 +16,7 @@ DEVDAX = "/dev/dax0.0"  # the first NVDIMM, once it is one
 PMEM = "/dev/pmem1"
 DAX_FOLDER = "/dax"
 # How requests come from the kernel, as status says it, and the mount option that asks for that.
-TRANSPORTS = {"/dev/fuse": "noio_uring", "io_uring": "io_uring"}
+TRANSPORTS = {"/dev/fuse": "transport=dev", "io_uring": "transport=io_uring"}
 RUAMW = re.compile(r"\(RUAMW\): (\d+)")
 
 

@@ -86,10 +86,12 @@ def test_with_io_uring_disabled_the_rest_serves_and_status_says_why(setup: Setup
     run = setup.machine.run
     run("sysctl", "-q", "kernel.io_uring_disabled=2")
     try:
-        setup.mount("io_uring")
+        setup.mount()
         status = setup.status()
         why = "io_uring is disabled here (sysctl kernel.io_uring_disabled = 2)"
         assert why in status["device_transport"], status["device_transport"]
+        assert status["kernel_transport"] == "/dev/fuse"
+        assert why in status["kernel_transport_reason"], status["kernel_transport_reason"]
         if setup.name == "passthrough":  # a command says its placement, whichever way it goes
             assert status["device_transport"].startswith("ioctl, one command at a time")
             assert status["pstreams"] == HANDLES

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "fuse-fs/frontend/session.h"
+#include "fuse-fs/frontend/transport.h"
 #include "tests/unit/frontend/fake_filesystem.h"
 
 namespace streamfs::frontend {
@@ -29,6 +30,7 @@ class Mounted {
     root_ = mkdtemp(pattern.data());
     options.source = "fake";
     options.mountpoint = root_;
+    options.transport = Transport::kDev;  // on every machine
     auto opened = Session::mount(fs, system_clock(), options);
     if (!opened) {
       error = opened.error().message();

@@ -8,6 +8,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "fuse-fs/frontend/transport.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/mount_options.h"
@@ -34,7 +35,7 @@ TEST(MountOptions, ABackslashKeepsAComma) {
 TEST(MountOptions, OursAreUnderstood) {
   const MountCommand command = with(
       "meta=/m,placement=hints,trace=/"
-      "t,dirsync,nodiscard,plp,noverify,epoch_idle_ms=5,cache_mib=7,io_uring");
+      "t,dirsync,nodiscard,plp,noverify,epoch_idle_ms=5,cache_mib=7,enable_uring");
   EXPECT_EQ(command.meta, "/m");
   EXPECT_EQ(command.filesystem.placement, placement::Mode::kHints);
   EXPECT_EQ(command.filesystem.trace_path, "/t");
@@ -44,7 +45,7 @@ TEST(MountOptions, OursAreUnderstood) {
   EXPECT_TRUE(command.filesystem.plp);
   EXPECT_EQ(command.filesystem.epoch_idle_ms, 5U);
   EXPECT_EQ(command.filesystem.cache_mib, 7U);
-  EXPECT_TRUE(command.io_uring);
+  EXPECT_TRUE(command.enable_uring);
   EXPECT_TRUE(command.generic.empty());
 }
 
@@ -56,6 +57,20 @@ TEST(MountOptions, IdleTimeIsUsedAlwaysNeverOrNotOnBattery) {
   MountCommand command;
   EXPECT_EQ(apply_option(command, "idle_work=sometimes").error().code, EINVAL);
   EXPECT_EQ(apply_option(command, "idle_work").error().code, EINVAL);
+}
+
+TEST(MountOptions, TheTransportIsTheKernelsBestUnlessNamed) {
+  using frontend::Transport;
+  EXPECT_EQ(with("").transport, Transport::kAuto);
+  EXPECT_EQ(with("transport=dev,transport=auto").transport, Transport::kAuto);
+  EXPECT_EQ(with("transport=io_uring").transport, Transport::kIoUring);
+  EXPECT_EQ(with("transport=dev").transport, Transport::kDev);
+  EXPECT_EQ(with("io_uring").transport, Transport::kPreferred);
+  EXPECT_EQ(with("io_uring,noio_uring").transport, Transport::kDev);
+  EXPECT_FALSE(with("").enable_uring);
+  MountCommand command;
+  EXPECT_EQ(apply_option(command, "transport=carrier-pigeon").error().code, EINVAL);
+  EXPECT_EQ(apply_option(command, "transport").error().code, EINVAL);
 }
 
 TEST(MountOptions, RealTimeHasAFactorOrIsTheModelsOwn) {
@@ -126,6 +141,7 @@ TEST(Failures, EachKindHasAnExitCodeOfItsOwn) {
   EXPECT_EQ(explain({EBUSY, "x"}).exit_code, exit_code::kBusy);
   EXPECT_EQ(explain({EACCES, "x"}).exit_code, exit_code::kNoPermission);
   EXPECT_EQ(explain({ENODEV, "x"}).exit_code, exit_code::kNoFuse);
+  EXPECT_EQ(explain({ENOPROTOOPT, "x"}).exit_code, exit_code::kNoFuse);
   EXPECT_EQ(explain({EIO, "both superblocks are damaged"}).exit_code, exit_code::kCorrupt);
   EXPECT_EQ(explain({EIO, "reading"}).exit_code, exit_code::kIo);
 }

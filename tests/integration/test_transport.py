@@ -1,0 +1,289 @@
+"""How requests come from the kernel: chosen by what the machine offers, or by name."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from tests.integration.pairs import BIN, ROOT, Mount, Pair, run, until
+from tests.integration.transport import (
+    DISABLED,
+    EVENTFD2,
+    SWITCH,
+    allowing_io_uring,
+    kept,
+    refusing,
+)
+
+NO_FUSE = 69
+ONLINE = Path("/sys/devices/system/cpu/cpu1/online")
+HOW_TO_ALLOW = "echo Y >/sys/module/fuse/parameters/enable_uring"
+# From each processor: makes files, writes, waits until one is durable, and reads. $0 is the mount.
+WORK = """
+for cpu in $1; do
+  mkdir "$0/$cpu"
+  taskset -c $cpu sh -ec '
+    for name in 1 2 3 4; do head -c 3000000 /dev/urandom >"$0/$name"; done
+    dd if="$0/1" of="$0/copy" bs=1M conv=fsync status=none
+    dd if="$0/copy" of="$0/direct" bs=64k iflag=direct status=none
+    cmp "$0/1" "$0/direct"
+    rm "$0/2" && mv "$0/3" "$0/4" && ls -l "$0" >/dev/null
+  ' "$0/$cpu"
+  rm -r "$0/$cpu"
+done
+"""
+
+
+def works(mount: Mount) -> None:
+    """Requests from every processor are answered."""
+    cpus = " ".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)))
+    run("sh", "-ec", WORK, mount.point, cpus, timeout=60)
+
+
+def over(mount: Mount) -> tuple[str, str]:
+    """How requests come, and why."""
+    status = mount.status()
+    return status["kernel_transport"], status["kernel_transport_reason"]
+
+
+def refusal(pair: Pair, option: str, before: Callable[[], None] | None = None) -> str:
+    """Mount with an option that must fail for want of the transport; returns the line."""
+    listed = f"meta={pair.meta},{option}"
+    words: list[str | Path] = [BIN / "streamfs", pair.data, pair.point, "-f", "-o", listed]
+    try:
+        done = run(*words, check=False, preexec_fn=before, timeout=30)
+    except subprocess.TimeoutExpired:
+        run("umount", "-l", pair.point, check=False)
+        raise
+    assert done.returncode == NO_FUSE, done.stdout + done.stderr
+    assert not pair.point.is_mount()
+    return done.stderr.splitlines()[-1]
+
+
+def ring_threads(mount: Mount) -> dict[str, str]:
+    """The processors that each ring's thread may run on, by its name."""
+    found = {}
+    for task in Path(f"/proc/{mount.process.pid}/task").iterdir():
+        with suppress(OSError):  # it has ended
+            status = dict(
+                line.split(":\t", 1) for line in (task / "status").read_text().splitlines()
+            )
+            if status["Name"].startswith("fuse-ring-"):
+                found[status["Name"]] = status["Cpus_allowed_list"]
+    return found
+
+
+@pytest.fixture
+def allowed() -> Iterator[None]:
+    """The kernel lets FUSE servers ask for io_uring."""
+    with allowing_io_uring():
+        yield
+
+
+@pytest.fixture
+def forbidden(allowed: None) -> None:  # noqa: ARG001
+    """The kernel knows it, and is told not to."""
+    SWITCH.write_text("N\n")
+
+
+@pytest.mark.usefixtures("allowed")
+def test_io_uring_is_the_default_where_the_kernel_offers_it(pair: Pair) -> None:
+    mount = pair.mount()
+    assert over(mount) == ("io_uring", "offered by the kernel")
+    shown = run(BIN / "streamctl", "status", mount.point).stdout
+    assert "io_uring from the kernel (offered by the kernel)" in shown
+    works(mount)
+    mount.unmount()
+    mount = pair.mount("transport=dev")
+    assert over(mount) == ("/dev/fuse", "transport=dev")
+    assert "requests come" not in mount.log.read_text()
+    works(mount)
+
+
+@pytest.mark.usefixtures("allowed")
+def test_the_environment_does_not_switch_rings_on(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libfuse reads it, and a mount through /dev/fuse may block the thread that takes a request."""
+    monkeypatch.setenv("FUSE_URING_ENABLE", "1")
+    mount = pair.mount("transport=dev")
+    assert ring_threads(mount) == {}
+    works(mount)
+
+
+@pytest.mark.usefixtures("forbidden")
+def test_a_kernel_that_is_told_not_to_is_named_in_one_line_and_not_changed(pair: Pair) -> None:
+    for options in ([], ["io_uring"]):
+        mount = pair.mount(*options)
+        transport, why = over(mount)
+        assert transport == "/dev/fuse"
+        assert HOW_TO_ALLOW in why
+        lines = [line for line in mount.log.read_text().splitlines() if HOW_TO_ALLOW in line]
+        assert len(lines) == 1, lines
+        assert "warning: requests come through /dev/fuse" in lines[0]
+        mount.unmount()
+        mount.log.unlink()
+    said = refusal(pair, "transport=io_uring")
+    assert "transport=io_uring: FUSE over io_uring is off in this kernel" in said
+    assert HOW_TO_ALLOW in said
+    assert SWITCH.read_text() == "N\n"
+    mount = pair.mount("transport=io_uring", "enable_uring")
+    assert over(mount) == ("io_uring", "transport=io_uring")
+    assert SWITCH.read_text() == "Y\n"
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
+def test_a_container_without_io_uring_gets_dev_fuse(pair: Pair, code: int) -> None:
+    refuse = refusing(code=code)
+    mount = pair.mount(before=refuse)
+    transport, why = over(mount)
+    assert transport == "/dev/fuse"
+    assert "a sandbox" in why
+    works(mount)
+    mount.unmount()
+    assert "transport=io_uring: " in refusal(pair, "transport=io_uring", refuse)
+
+
+@pytest.mark.usefixtures("allowed")
+def test_rings_that_libfuse_cannot_start_leave_dev_fuse(pair: Pair) -> None:
+    """Each ring takes an eventfd, which nothing before it does."""
+    refuse = refusing(EVENTFD2, errno.EMFILE)
+    mount = pair.mount(before=refuse)
+    transport, why = over(mount)
+    assert transport == "/dev/fuse"
+    assert "could not start its rings" in why
+    works(mount)
+    mount.unmount()
+    assert "could not start its rings" in refusal(pair, "transport=io_uring", refuse)
+    assert over(pair.mount("transport=io_uring"))[0] == "io_uring"
+
+
+def first_cpu() -> int:
+    return min(os.sched_getaffinity(0))
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_server_bound_to_one_cpu_answers_all(pair: Pair) -> None:
+    mount = pair.mount("transport=io_uring", before=lambda: os.sched_setaffinity(0, {first_cpu()}))
+    works(mount)
+
+
+def join(processes: Path) -> None:
+    """Move this process into a control group."""
+    processes.write_text("0")
+
+
+@contextmanager
+def cpuset_of_one() -> Iterator[Path]:
+    """A control group whose processes run on one processor; yields the file that takes them."""
+    top = Path("/sys/fs/cgroup")
+    if (top / "cpuset/cpuset.cpus").exists():  # version 1
+        group = top / f"cpuset/streamfs-test-{os.getpid()}"
+    elif "cpuset" in (top / "cgroup.subtree_control").read_text().split():
+        group = top / f"streamfs-test-{os.getpid()}"
+    else:
+        pytest.skip("no cpuset: the root of the control groups does not pass it on")
+    group.mkdir()
+    try:
+        (group / "cpuset.cpus").write_text(str(first_cpu()))
+        (group / "cpuset.mems").write_text("0")
+        yield group / "cgroup.procs"
+    finally:
+        for process in (group / "cgroup.procs").read_text().split():  # a test failed
+            (group.parent / "cgroup.procs").write_text(process)
+        group.rmdir()
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_server_in_a_cpuset_of_one_cpu_answers_all(pair: Pair) -> None:
+    with cpuset_of_one() as processes:
+        mount = pair.mount("transport=io_uring", before=lambda: join(processes))
+        threads = ring_threads(mount)
+        assert len(threads) == os.sysconf("SC_NPROCESSORS_CONF")
+        assert set(threads.values()) == {str(first_cpu())}
+        assert "Failed to bind" not in mount.log.read_text()
+        works(mount)
+        mount.unmount()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.integration.transport import kept
+setting = Path(sys.argv[1])
+with kept(setting):
+    setting.write_text("Y")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_setting_is_given_back_although_the_test_is_killed(tmp_path: Path) -> None:
+    setting = tmp_path / "setting"
+    setting.write_text("N\n")
+    done = run(sys.executable, "-c", KILLED, setting, check=False, cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    until(lambda: setting.read_text() == "N\n", 10, "the setting")
+
+
+# Other programs notice the settings below. The gate runs no other mounts beside these tests.
+
+
+def switch(on: bool) -> None:
+    """Take the second processor into use, or out of it."""
+    ONLINE.write_text(str(int(on)))
+
+
+@pytest.fixture
+def second_cpu() -> Iterator[None]:
+    """A second processor, which may be switched off and is on in the end."""
+    if not ONLINE.exists():
+        pytest.skip("no second processor that can be switched off")
+    with kept(ONLINE):
+        try:
+            switch(False)
+            switch(True)
+        except OSError as error:
+            pytest.skip(f"the second processor cannot be switched off ({error.strerror})")
+        yield
+
+
+@pytest.mark.usefixtures("allowed", "second_cpu")
+def test_a_cpu_that_is_off_at_the_mount_may_come(pair: Pair) -> None:
+    switch(False)
+    mount = pair.mount("transport=io_uring")
+    assert "Failed to bind" not in mount.log.read_text()
+    works(mount)
+    switch(True)
+    works(mount)
+
+
+@pytest.mark.usefixtures("allowed", "second_cpu")
+def test_a_cpu_may_go_and_come_while_it_is_mounted(pair: Pair) -> None:
+    mount = pair.mount("transport=io_uring")
+    for on in (False, True):
+        switch(on)
+        works(mount)
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("level", [1, 2])
+def test_io_uring_may_be_disabled(pair: Pair, level: int) -> None:
+    """1 refuses it to processes without CAP_SYS_ADMIN, 2 to all."""
+    with kept(DISABLED):
+        DISABLED.write_text(str(level))
+        mount = pair.mount()
+        transport, why = over(mount)
+        works(mount)
+        mount.unmount()
+        if level == 1:
+            assert transport == "io_uring"
+            return
+        assert transport == "/dev/fuse"
+        assert "sysctl kernel.io_uring_disabled = 2" in why
+        assert "sysctl kernel.io_uring_disabled = 2" in refusal(pair, "transport=io_uring")
