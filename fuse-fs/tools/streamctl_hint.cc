@@ -43,6 +43,7 @@ Result<void> result_of(const std::string& path, int result) {
   switch (-result) {
     case EOPNOTSUPP:
       return Error{EOPNOTSUPP, path + ": its mount takes no labels (placement=learned or off)"};
+    case ECONNABORTED:  // over io_uring, for a moment after the mount daemon was killed
     case ENOTCONN:
       return Error{ENOTCONN, path + ": the filesystem that was mounted there is gone"};
     case ENOSYS:
@@ -146,11 +147,11 @@ class Walk {
     FTS* tree =
         fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_XDEV,
                  [](auto a, auto b) { return std::strcmp((*a)->fts_name, (*b)->fts_name); });
-    if (tree == nullptr) return note(Error{errno, path});
+    if (tree == nullptr) return note(result_of(path, -errno));
     changed_ = 0;
     errno = 0;
     while (FTSENT* entry = fts_read(tree)) visit(tree, entry);
-    if (errno != 0) note(Error{errno, path});
+    if (errno != 0) note(result_of(path, -errno));
     fts_close(tree);
     if (changes() && arguments_.recursive && !arguments_.style.json) {
       fmt::print("{}: {} files and directories {}\n", printable(path), changed_,
