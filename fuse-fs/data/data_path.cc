@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/write_job.h"
 
@@ -56,6 +57,7 @@ std::optional<Result<void>> DataPath::try_write(InodeId id, uint64_t offset, Con
   const uint64_t first = first_block(now->size, offset);
   const RangeLock::Guard guard(state->blocks, first, (offset + in.size() - 1) / kBlockSize,
                                RangeLock::Access::kExclusive);
+  if (!guard) return would_wait();
   now = core_.engine.attributes(id);
   if (!now) return now.error();
   if (first_block(now->size, offset) < first) return std::nullopt;
@@ -140,6 +142,7 @@ Result<void> DataPath::truncate(InodeId id, uint64_t size) {
   const auto state = core_.states.get(id);
   const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
                                RangeLock::Access::kExclusive);
+  if (!guard) return would_wait();
   SFS_ASSIGN(const meta::Attributes now, core_.engine.attributes(id));
   return resize_locked(*state, now, size);
 }

@@ -49,6 +49,8 @@ class FlushHook {
   // Begins the log. Call it before the first change of DATA: a restore from the old log needs DATA
   // as the mount found it.
   virtual Result<void> begin_log() { return {}; }
+  // Returns whether begin_log() has nothing to do.
+  virtual bool log_begun() const { return true; }
   // An epoch calls before_flush() right before it flushes the device. This writes the pending
   // records, so that the flush makes them durable. If the flush succeeds, the epoch calls
   // after_flush(). Thread safety: one epoch at a time calls this pair.

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 
 namespace streamfs::data {
 
@@ -94,10 +95,12 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
 }
 
 Result<void> Epochs::begin_writing() {
+  if (!may_wait() && !flush_hook_.log_begun()) return would_wait();
   return durable_or_read_only(flush_hook_.begin_log(), health_);
 }
 
 Result<void> Epochs::before_overwrite(BlockNo first, ConstBytes blocks) {
+  if (!may_wait() && forbids(first, blocks)) return would_wait();
   return durable_or_read_only(conditions_.before_overwrite(first, blocks), health_);
 }
 

@@ -54,15 +54,22 @@ class Epochs {
   // and of commit().
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
   // Begins the metadata log, if there is one and it has not begun. Call it before each change of
-  // DATA. Errors: those of the log; they make the filesystem read-only.
+  // DATA. In a Trying (base/waiting.h), returns would_wait() if the log has to begin. Errors: those
+  // of the log; they make the filesystem read-only.
   Result<void> begin_writing();
   // Returns whether before_overwrite() would wait for a flush of these blocks.
   bool forbids(BlockNo first, ConstBytes blocks) const {
     return conditions_.forbids(first, blocks);
   }
   // Returns once these bytes may be written, because they break no open condition (durability.h).
-  // May flush. Errors: those of the flush; they make the filesystem read-only.
+  // May flush; returns would_wait() instead in a Trying. Errors: those of the flush; they make the
+  // filesystem read-only.
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
+
+  // Returns whether flush_and_commit() would wait for no device.
+  bool commits_at_once(InodeId id, uint64_t epoch) const {
+    return flushed() >= epoch && write_cache_.safe(id).ok();
+  }
 
   // Marks the inode dirty, as it has uncommitted changes. `bytes` of new data were written in
   // `epoch`; 0 and 0: no new data.

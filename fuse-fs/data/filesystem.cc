@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/set_while.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/blockdev/counted_device.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
@@ -276,9 +277,11 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
   if (options_.read_only) return {};  // a read-only mount has no changes
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   const Activity::Request request(activity_);
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
+  if (!may_wait() && (barrier_->waits() || !epochs_->commits_at_once(id, epoch)))
+    return would_wait();
   SFS_ASSIGN(const TxId last,
              with_units([&] { return epochs_->flush_and_commit(id, epoch, data_only); }));
   return make_durable(*barrier_, last, health_);
@@ -308,6 +311,12 @@ Result<FreeTrim> FilesystemImpl::trim_free(BlockNo from, uint64_t milliseconds) 
   if (from.value == 0) SFS_TRY(maintenance_->reclaim());  // makes blocks freed last allocatable
   const uint64_t deadline = clock_.monotonic_ms() + milliseconds;
   return trims_->trim_free(from, [&] { return clock_.monotonic_ms() >= deadline; });
+}
+
+// A change after META's medium has failed waits for the medium (changed()).
+Result<void> FilesystemImpl::may_change() const {
+  if (!may_wait() && barrier_->damaged()) return would_wait();
+  return health_.writable();
 }
 
 Result<void> FilesystemImpl::writable() const {

@@ -1,10 +1,10 @@
 // The filesystem as POSIX sees it: metadata, placement and the data device put together. The
 // frontend decodes a request, calls one method, and replies.
 //
-// Thread safety: any thread may call any method. Methods marked "may wait" do device I/O or wait
-// for it and must not run on a thread that serves the transport. The other methods wait for a
-// device only in a change of metadata: under dirsync, while META grows, or after META's medium has
-// failed.
+// Thread safety: any thread may call any method. In a Trying (base/waiting.h), a method that would
+// wait for a device returns would_wait() instead, and the caller runs it again elsewhere. Only
+// methods marked "tries" may be called there. A change under dirsync waits after the change, so no
+// Trying may make it.
 //
 // Errors, beside those that a method names: ESTALE (the inode was freed), EIO, and for every change
 // EROFS. After an error that loses durability the mount is read-only (Status::degraded_read_only).
@@ -195,7 +195,8 @@ class Filesystem {
   virtual Result<void> unmount() = 0;
 
   virtual InodeId root() const = 0;
-  // ---- Names: as meta::Engine; create adds placement.
+  // ---- Names: as meta::Engine; create adds placement. All tries, but rename() that replaces a
+  // file.
   virtual Result<meta::Attributes> lookup(InodeId parent, std::string_view name) = 0;
   virtual Result<meta::Attributes> create(InodeId parent, std::string_view name, uint32_t mode,
                                           uint64_t rdev, std::string_view symlink_target,
@@ -206,7 +207,8 @@ class Filesystem {
   virtual Result<void> unlink(InodeId parent, std::string_view name) = 0;
   virtual Result<void> rmdir(InodeId parent, std::string_view name) = 0;
   // If a regular file is replaced, first calls `push_dirty`, which makes the kernel write back the
-  // source's dirty pages, and then flushes and commits the source. May wait in that case.
+  // source's dirty pages, and then flushes and commits the source. It waits in that case, and the
+  // caller must not try it.
   virtual Result<void> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags,
                               const std::function<void(InodeId)>& push_dirty,
@@ -221,7 +223,7 @@ class Filesystem {
   virtual void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) = 0;
   virtual void forget(InodeId id, uint64_t count) = 0;
 
-  // ---- Attributes
+  // ---- Attributes; all tries
   virtual Result<meta::Attributes> attributes(InodeId id) = 0;
   virtual Result<meta::Attributes> set_attributes(InodeId id,
                                                   const meta::AttributeChange& change) = 0;
@@ -233,7 +235,7 @@ class Filesystem {
   virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
   virtual meta::Space space() = 0;
 
-  // ---- Data, all may wait
+  // ---- Data. All but allocate() and seek() are tries; these two may wait.
   virtual Result<size_t> read(InodeId id, uint64_t offset, Bytes out) = 0;  // short at the end
   // Requires: one call for each WRITE request, as placement learns from the request's length.
   virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
@@ -251,7 +253,7 @@ class Filesystem {
   // the others and returns the error. Succeeds at once on a read-only mount.
   virtual Result<void> sync() = 0;
 
-  // ---- Placement
+  // ---- Placement; all tries
   // The next four calls store or clear the inode's vStream, and return its vStream afterwards. If
   // the placement mode ignores hints, the first three store nothing. Errors: ERANGE, EINVAL and
   // ENOSPC of Placement::by_number(), by_name() and by_rw_hint().

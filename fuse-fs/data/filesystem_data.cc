@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
@@ -27,22 +28,23 @@ Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
 Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in,
                                    meta::WriteTimes times) {
   const Activity::Request request(activity_);
-  SFS_TRY(health_.writable());
-  app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
+  SFS_TRY(may_change());
   SFS_TRY(engine_->drop_capability(id));
-  return path_->write(id, offset, in, times);
+  Result<void> done = path_->write(id, offset, in, times);
+  if (!is_would_wait(done)) app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
+  return done;
 }
 
 Result<void> FilesystemImpl::truncate(InodeId id, uint64_t size) {
   const Activity::Request request(activity_);
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_TRY(engine_->drop_capability(id));
   return path_->truncate(id, size);
 }
 
 Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uint64_t length) {
   const Activity::Request request(activity_);
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   if (length == 0) return Error{EINVAL};
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset) return Error{EFBIG};
   SFS_TRY(engine_->drop_capability(id));

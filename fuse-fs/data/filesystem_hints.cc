@@ -82,7 +82,7 @@ HintDevice FilesystemImpl::hint_device() const {
 
 // A mode that ignores hints stores none, so that the inferred vStream stays.
 Result<HintReply> FilesystemImpl::apply_hint(InodeId id, Result<VStreamId> vstream) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_TRY(vstream);
   if (hints_ignored()) return hint_query(id);
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
@@ -111,7 +111,7 @@ Result<HintReply> FilesystemImpl::hint_rw(InodeId id, uint32_t rw_hint) {
 }
 
 Result<HintReply> FilesystemImpl::hint_clear(InodeId id) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
   if (now.vstream_hinted) {
     meta::AttributeChange change;
@@ -141,7 +141,7 @@ Result<std::string> FilesystemImpl::get_xattr(InodeId id, std::string_view name)
 
 Result<void> FilesystemImpl::set_xattr(InodeId id, std::string_view name, std::string_view value,
                                        int flags) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   if (is_virtual(name)) return set_vstream_xattr(id, value);
   SFS_TRY(with_units([&] { return engine_->set_xattr(id, name, value, flags); }));
   return changed();
@@ -157,7 +157,7 @@ Result<std::vector<std::string>> FilesystemImpl::list_xattr(InodeId id) {
 }
 
 Result<void> FilesystemImpl::remove_xattr(InodeId id, std::string_view name) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   if (is_virtual(name)) return set_vstream_xattr(id, {});
   SFS_TRY(engine_->remove_xattr(id, name));
   return changed();

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/data/filesystem_impl.h"
 
 #ifndef RENAME_NOREPLACE
@@ -75,7 +76,7 @@ placement::Chosen FilesystemImpl::choose(InodeId parent, const Attributes& direc
 Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name, uint32_t mode,
                                           uint64_t rdev, std::string_view symlink_target,
                                           const Requester& who) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
   const placement::Chosen chosen = choose(parent, directory, name, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
@@ -90,7 +91,7 @@ Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name,
 
 Result<Attributes> FilesystemImpl::create_unnamed(InodeId parent, uint32_t mode,
                                                   const Requester& who) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
   const placement::Chosen chosen = choose(parent, directory, {}, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
@@ -101,19 +102,19 @@ Result<Attributes> FilesystemImpl::create_unnamed(InodeId parent, uint32_t mode,
 }
 
 Result<Attributes> FilesystemImpl::link(InodeId target, InodeId parent, std::string_view name) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   return after_change(with_units([&] { return engine_->link(target, parent, name); }));
 }
 
 Result<void> FilesystemImpl::unlink(InodeId parent, std::string_view name) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const InodeId id, after_change(engine_->unlink(parent, name)));
   lost_name(id);
   return {};
 }
 
 Result<void> FilesystemImpl::rmdir(InodeId parent, std::string_view name) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const InodeId id, after_change(engine_->rmdir(parent, name)));
   lost_name(id);
   return {};
@@ -136,9 +137,10 @@ Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId
                                     std::string_view new_name, uint32_t flags,
                                     const std::function<void(InodeId)>& push_dirty,
                                     const meta::Caller& caller) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   SFS_ASSIGN(const bool replaces, replaces_file(to, new_name, flags));
   if (replaces) {
+    if (!may_wait()) return would_wait();
     SFS_ASSIGN(const Attributes source, engine_->lookup(from, name));
     if (push_dirty) push_dirty(source.id);
     const uint64_t epoch = states_.get(source.id)->last_epoch.load(std::memory_order_acquire);
@@ -181,7 +183,7 @@ void FilesystemImpl::forget(InodeId id, uint64_t count) {
 }
 
 Result<Attributes> FilesystemImpl::set_attributes(InodeId id, const meta::AttributeChange& change) {
-  SFS_TRY(health_.writable());
+  SFS_TRY(may_change());
   if (!change.lazily) return after_change(engine_->set_attributes(id, change));
   SFS_ASSIGN(const Attributes now, engine_->set_attributes(id, change));
   if (engine_->dirty(id)) epochs_->touched(id, 0, 0);

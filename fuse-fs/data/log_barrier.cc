@@ -59,6 +59,7 @@ class LogBarrier final : public DurabilityBarrier {
     if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
     return log_->begin();
   }
+  bool log_begun() const override { return log_->begun() && !damaged(); }
   Result<void> before_flush() override {
     if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
     SFS_ASSIGN(shipped_, log_->ship());

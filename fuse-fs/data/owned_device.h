@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/forwarding_device.h"
 #include "fuse-fs/data/health.h"
@@ -23,18 +24,22 @@ class OwnedDevice final : public blockdev::ForwardingDevice {
       : ForwardingDevice(*inner), inner_(std::move(inner)), health_(health) {}
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {
+    about_to_wait();
     if (const auto ours = health_.readable(); !ours.ok()) return done(ours);
     beneath_.write(first, bytes, tag, std::move(done));
   }
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    about_to_wait();
     if (const auto ours = health_.readable(); !ours.ok()) return done(ours);
     beneath_.read(first, bytes, std::move(done));
   }
   Result<void> flush() override {
+    about_to_wait();
     SFS_TRY(health_.readable());
     return beneath_.flush();
   }
   Result<void> trim(BlockNo first, uint64_t count) override {
+    about_to_wait();
     SFS_TRY(health_.readable());
     return beneath_.trim(first, count);
   }

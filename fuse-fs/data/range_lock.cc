@@ -4,6 +4,7 @@
 #include <list>
 
 #include "base/mutex.h"
+#include "base/waiting.h"
 
 namespace streamfs::data {
 
@@ -20,10 +21,18 @@ RangeLock::Guard::Guard(RangeLock& lock, uint64_t first, uint64_t last, Access a
     : lock_(lock) {
   const MutexLock held(lock_.mutex_);
   self_ = lock_.ranges_.insert(lock_.ranges_.end(), {first, last, access});
-  while (lock_.must_wait(self_)) lock_.changed_.wait(lock_.mutex_);
+  while (lock_.must_wait(self_)) {
+    if (!may_wait()) {
+      lock_.ranges_.erase(self_);  // the newest range: no other range waits for it
+      holds_ = false;
+      return;
+    }
+    lock_.changed_.wait(lock_.mutex_);
+  }
 }
 
 RangeLock::Guard::~Guard() {
+  if (!holds_) return;
   bool others = false;
   {
     const MutexLock held(lock_.mutex_);

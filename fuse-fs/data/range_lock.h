@@ -23,16 +23,19 @@ class RangeLock {
   };
 
  public:
-  // Holds [first, last] (any unit) while it lives.
+  // Holds [first, last] (any unit) while it lives. In a Trying (base/waiting.h) it is false, and
+  // holds nothing, if it would have to wait.
   class Guard {
    public:
     Guard(RangeLock& lock, uint64_t first, uint64_t last, Access access);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
+    explicit operator bool() const { return holds_; }
 
    private:
     RangeLock& lock_;
+    bool holds_ = true;
     std::list<Range>::iterator self_;
   };
 

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/data_path.h"
 #include "trace/trace.h"
@@ -44,7 +45,6 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
     Bytes bytes;
   };
   std::vector<Loaded> loaded;
-  const uint32_t request = core_.trace.next_request();
   {
     blockdev::IoBatch batch(core_.device);
     size_t filled = 0;
@@ -55,16 +55,18 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
       if (run.zero) {
         std::memset(part.data(), 0, part.size());
       } else {
-        batch.read(run.block, part);
-        core_.trace.record(trace::TraceOp::kRead, run.block, run.count, kDefaultVStream,
-                           kDefaultVStream, request, kDefaultPStream);
+        if (!may_wait() && !core_.write_cache.read_cached(run.block, part)) return would_wait();
+        if (may_wait()) batch.read(run.block, part);
         loaded.push_back({run.block, part});
       }
     }
     SFS_ASSERT(filled == image.size());
     SFS_TRY(batch.wait());
   }
+  const uint32_t request = core_.trace.next_request();
   for (const Loaded& one : loaded) {
+    core_.trace.record(trace::TraceOp::kRead, one.block, one.bytes.size() / kBlockSize,
+                       kDefaultVStream, kDefaultVStream, request, kDefaultPStream);
     SFS_TRY(core_.checksums.verify(id, one.block, one.bytes, learn));
   }
   return {};
@@ -77,6 +79,7 @@ Result<size_t> DataPath::read(InodeId id, uint64_t offset, Bytes out) {
   const uint64_t first = offset / kBlockSize;
   const RangeLock::Guard guard(state->blocks, first, (offset + wanted - 1) / kBlockSize,
                                RangeLock::Access::kShared);
+  if (!guard) return would_wait();
   SFS_ASSIGN(const meta::Attributes now, core_.engine.attributes(id));
   if (offset >= now.size) return size_t{0};
   const uint64_t length = std::min(wanted, now.size - offset);

@@ -114,6 +114,19 @@ bool WriteCache::put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::W
   return fresh && add(owner, first, bytes, tag);
 }
 
+bool WriteCache::takes(uint64_t fresh) {
+  if (pages_max_ == 0) return false;
+  const MutexLock lock(mutex_);
+  refill();
+  return stills_ == 0 && fresh <= allowance_ && fresh <= free_pages_;
+}
+
+bool WriteCache::holds(BlockNo first, uint64_t count) const {
+  if (nothing()) return false;
+  const MutexLock lock(mutex_);
+  return stills_ == 0 && all_cached(first.value, count);
+}
+
 void WriteCache::asked_for(InodeId owner) {
   if (nothing()) return;
   const MutexLock lock(mutex_);
@@ -233,8 +246,8 @@ const WriteCache::Entry* WriteCache::newest(uint64_t block) const {
   return at == being_written_.end() ? nullptr : &at->second;
 }
 
-// Returns false if one of the blocks is neither cached nor being written.
 bool WriteCache::read_cached(BlockNo first, Bytes bytes) const {
+  if (nothing()) return false;
   const MutexLock lock(mutex_);
   for (uint64_t i = 0; i < bytes.size() / kBlockSize; ++i) {
     const Entry* entry = newest(first.value + i);

@@ -56,6 +56,13 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // Requires: no thread reads the blocks before it writes them.
   void discard(BlockNo first, uint64_t count);
 
+  // Returns whether put() would take `fresh` new blocks, until another thread takes the room.
+  bool takes(uint64_t fresh);
+  // Returns whether put() would replace these blocks, until they are written out.
+  bool holds(BlockNo first, uint64_t count) const;
+  // Reads blocks that are all cached or being written. Returns false if one is neither.
+  bool read_cached(BlockNo first, Bytes bytes) const;
+
   // Returns whether no data is cached or being written.
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
@@ -134,7 +141,6 @@ class WriteCache final : public blockdev::ForwardingDevice {
   void drop(uint64_t first, uint64_t end) SFS_REQUIRES(mutex_);
   bool knows(BlockNo first, uint64_t count) const;
   const Entry* newest(uint64_t block) const SFS_REQUIRES(mutex_);
-  bool read_cached(BlockNo first, Bytes bytes) const;
   std::vector<Found> find(BlockNo first, uint64_t count) const;
   Result<void> write_out(uint64_t first, uint64_t end, Owners* failed) SFS_EXCLUDES(write_out_);
   std::vector<Run> begin_writing(uint64_t first, uint64_t end);

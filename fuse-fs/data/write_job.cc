@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/meta_units.h"
 #include "fuse-fs/data/slot_room.h"
@@ -56,6 +57,7 @@ WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attrib
 Result<void> WriteJob::run() {
   SFS_TRY(core_.epochs.begin_writing());
   SFS_TRY(map());
+  if (!may_wait() && !stays_in_memory()) return would_wait();
   SFS_TRY(find_slots());
   SFS_TRY(prepare());
   SFS_TRY(place_or_reclaim());
@@ -63,8 +65,19 @@ Result<void> WriteJob::run() {
   const bool submitted = done.ok();
   if (done.ok()) done = submit();
   if (done.ok()) done = finish();
-  if (!done.ok()) cancel(submitted);
+  if (!done.ok()) cancel(submitted && may_wait());
   return done;
+}
+
+bool WriteJob::stays_in_memory() const {
+  uint64_t fresh = 0;
+  for (const meta::Piece& piece : pieces_) {
+    if (piece.hole)
+      fresh += piece.length;
+    else if (piece.unwritten || !core_.write_cache.holds(piece.block, piece.length))
+      return false;
+  }
+  return core_.write_cache.takes(fresh);
 }
 
 // Also maps the block before the range, because an append goes right behind it.
@@ -149,9 +162,13 @@ Result<void> WriteJob::load_old(uint64_t page, Bytes slot) {
     return {};
   }
   const BlockNo block{piece.block.value + first_ + page - piece.first.value};
-  blockdev::IoBatch batch(core_.device);
-  batch.read(block, slot);
-  SFS_TRY(batch.wait());
+  if (may_wait()) {
+    blockdev::IoBatch batch(core_.device);
+    batch.read(block, slot);
+    SFS_TRY(batch.wait());
+  } else if (!core_.write_cache.read_cached(block, slot)) {
+    return would_wait();
+  }
   SFS_TRY(core_.checksums.verify(attributes_.id, block, slot, false));
   std::memset(slot.data() + kept, 0, kBlockSize - kept);
   return {};
@@ -162,6 +179,7 @@ Result<void> WriteJob::place_or_reclaim() {
   Result<void> done = place();
   if (done.ok() || done.error().code != ENOSPC) return done;
   cancel(false);
+  if (!may_wait()) return would_wait();
   stays_ = true;
   core_.reclaim([&] {
     near_ = near;
@@ -293,6 +311,7 @@ Result<void> WriteJob::submit() {
     }
     write(batch, head, count);
   }
+  if (refused_) return would_wait();
   if (checksums_wait_) {
     if (count_ >= kPagesWorthACall) batch.submit();
     Checksums::of_each(image_, crcs_);
@@ -304,9 +323,11 @@ void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t cou
   const ConstBytes bytes = image(head.page, count);
   const blockdev::WriteTag tag{core_.device.placement(head.stream),
                                core_.placement.shown(vstream_)};
-  if (!core_.write_cache.put(attributes_.id, head.block, bytes, tag, head.is_new())) {
+  if (core_.write_cache.put(attributes_.id, head.block, bytes, tag, head.is_new())) return;
+  if (may_wait())
     batch.write(head.block, bytes, tag);
-  }
+  else
+    refused_ = true;
 }
 
 meta::WriteResult WriteJob::result() const {
@@ -362,7 +383,10 @@ void WriteJob::report_write() const {
 // Gives up a write. Blocks that may have reached the device stay live there until they are trimmed.
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
-  for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
+  for (const meta::BlockRun& run : reserved_) {
+    if (!submitted) core_.write_cache.discard(run.first, run.count);  // in a Trying some are there
+    submitted ? blocks.discard(run) : blocks.cancel(run);
+  }
   for (const meta::BlockRun& run : converted_) core_.write_cache.discard(run.first, run.count);
   reserved_.clear();
   converted_.clear();

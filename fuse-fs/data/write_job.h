@@ -37,8 +37,9 @@ class WriteJob {
   // zeroes, whatever the device holds there.
   WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes, uint64_t offset,
            ConstBytes in, uint64_t end_offset, meta::WriteTimes times);
-  // Call it once. Errors: ENOSPC, DATA has no free block or META no room; those of the device and
-  // the metadata log.
+  // Call it once. In a Trying (base/waiting.h) it returns would_wait() unless all of the data goes
+  // to the write cache. Errors: ENOSPC, DATA has no free block or META no room; those of the device
+  // and the metadata log.
   Result<void> run();
   // Returns whether run() failed because META has no room to split unwritten extents. A write of
   // whole extents needs none.
@@ -58,6 +59,7 @@ class WriteJob {
   };
   placement::PageRun run(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> map();
+  bool stays_in_memory() const;
   Result<void> find_slots();
   Result<void> prepare();
   Result<void> fill_slot(uint64_t page, Bytes slot);
@@ -90,8 +92,9 @@ class WriteJob {
   std::optional<BlockNo> near_;  // the block after the last one placed: allocations begin here
   bool splits_ = true, lacks_slots_ = false;
   meta::SlotRoom slots_;
-  bool stays_ = false;  // all overwrites go in place, because no free block can be spared
-  ConstBytes image_;    // count_ whole blocks
+  bool refused_ = false;  // in a Trying: the write cache did not take a run
+  bool stays_ = false;    // all overwrites go in place, because no free block can be spared
+  ConstBytes image_;      // count_ whole blocks
   std::vector<uint32_t> crcs_;
   bool checksums_wait_ = false;  // they are computed while the device writes
   std::vector<Segment> segments_;

@@ -74,6 +74,7 @@ class MetadataLog {
   // ship_to_settle(), snapshot() and renew() also begin first, if need be.
   // Requires: nothing else on the data device has changed since the mount.
   Result<void> begin();
+  bool begun() const { return begun_.load(std::memory_order_acquire); }
   // Returns the LogEnd, packed, for attach(); 0: the log has not begun. Requires: everything is
   // shipped and settled.
   uint64_t end();

@@ -1,0 +1,47 @@
+#include "base/waiting.h"
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/assert.h"
+
+namespace streamfs {
+namespace {
+
+bool& trying() {
+  thread_local bool mine = false;
+  return mine;
+}
+
+std::atomic<uint64_t> waits{0};
+std::atomic<bool> aborts{false};
+
+}  // namespace
+
+Trying::Trying() {
+  trying() = true;
+}
+
+Trying::~Trying() {
+  trying() = false;
+}
+
+bool may_wait() {
+  return !trying();
+}
+
+void about_to_wait() {
+  if (may_wait()) return;
+  waits.fetch_add(1, std::memory_order_relaxed);
+  SFS_ASSERT(!aborts.load(std::memory_order_relaxed));
+}
+
+void abort_on_waits() {
+  aborts.store(true, std::memory_order_relaxed);
+}
+
+uint64_t waits_while_trying() {
+  return waits.load(std::memory_order_relaxed);
+}
+
+}  // namespace streamfs
