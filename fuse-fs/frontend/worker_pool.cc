@@ -1,8 +1,10 @@
 #include "fuse-fs/frontend/worker_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -13,8 +15,20 @@
 
 namespace streamfs::frontend {
 
-WorkerPool::WorkerPool(std::string name, unsigned threads_max)
-    : name_(std::move(name)), threads_max_(threads_max) {
+namespace {
+
+// Without effect where the process may not use the processor (offline, or outside its cpuset).
+void stay_on(unsigned cpu) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(cpu, &only);
+  pthread_setaffinity_np(pthread_self(), sizeof only, &only);
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(std::string name, unsigned threads_max, std::optional<unsigned> cpu)
+    : name_(std::move(name)), threads_max_(threads_max), cpu_(cpu) {
   const MutexLock lock(mutex_);
   add_thread();
 }
@@ -34,7 +48,6 @@ void WorkerPool::post(std::function<void()> task) {
   {
     const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (tasks_.size() > idle_ && threads_.size() < threads_max_) add_thread();
   }
   wake_.notify_one();
 }
@@ -48,20 +61,28 @@ void WorkerPool::add_thread() {
   }
 }
 
+// Waits for a task of a thread that has run `ran` ones since the last call. Returns an empty
+// function at the end.
+std::function<void()> WorkerPool::take(size_t ran) {
+  const MutexLock lock(mutex_);
+  busy_ -= ran;
+  while (tasks_.empty() && !stopping_) wake_.wait(mutex_);
+  if (tasks_.empty()) return {};
+  std::function<void()> task = std::move(tasks_.front());
+  tasks_.pop_front();
+  ++busy_;
+  const bool none_idle = threads_.size() <= busy_ + tasks_.size();
+  if (none_idle && threads_.size() < threads_max_ && !stopping_) add_thread();
+  return task;
+}
+
 void WorkerPool::work() {
   pthread_setname_np(pthread_self(), name_.c_str());
-  for (;;) {
-    std::function<void()> task;
-    {
-      const MutexLock lock(mutex_);
-      ++idle_;
-      while (tasks_.empty() && !stopping_) wake_.wait(mutex_);
-      --idle_;
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
+  if (cpu_) stay_on(*cpu_);
+  size_t ran = 0;
+  while (const std::function<void()> task = take(ran)) {
     task();
+    ran = 1;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,28 +17,31 @@ namespace streamfs::frontend {
 
 class WorkerPool {
  public:
-  // Starts the first thread at once, and others as they are needed, up to `threads_max`. Throws
-  // std::system_error if the first one cannot be started.
-  WorkerPool(std::string name, unsigned threads_max);
+  // Starts the first thread at once, and others as they are needed, up to `threads_max`. All run on
+  // processor `cpu` if it is given and the process may use it. Throws std::system_error if the
+  // first thread cannot be started.
+  WorkerPool(std::string name, unsigned threads_max, std::optional<unsigned> cpu = std::nullopt);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Queues a task, which runs on any thread of the pool. Tasks begin in the order of post(). Starts
-  // a thread if no idle one is left for it; if that fails, the task waits for the threads that
-  // there are.
+  // Queues a task, which runs on any thread of the pool. Tasks begin in the order of post(). A
+  // thread that takes a task first starts another one if none is idle, so post() starts no thread.
+  // If that fails, tasks wait for the threads that there are.
   void post(std::function<void()> task);
 
  private:
   void work();
+  std::function<void()> take(size_t ran);
   void add_thread() SFS_REQUIRES(mutex_);
   const std::string name_;
   const unsigned threads_max_;
+  const std::optional<unsigned> cpu_;
   Mutex mutex_;  // leaf
   CondVar wake_;
   std::deque<std::function<void()>> tasks_ SFS_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ SFS_GUARDED_BY(mutex_);
-  size_t idle_ SFS_GUARDED_BY(mutex_) = 0;
+  size_t busy_ SFS_GUARDED_BY(mutex_) = 0;  // threads that run a task
   bool stopping_ SFS_GUARDED_BY(mutex_) = false;
 };
 
