@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/io_sizes.h"
 #include "base/types.h"
@@ -41,15 +40,7 @@ class Context {
         full_disk(wall_clock),
         fs_(filesystem) {}
 
-  // For methods that never wait for a device.
   data::Filesystem& fs() { return fs_; }
-  // For methods that may wait for a device. Requires: not on a ring thread.
-  data::Filesystem& fs_may_wait() {
-    SFS_ASSERT(!waiting_forbidden());
-    return fs_;
-  }
-  // Returns the Wait of a change of the namespace.
-  Wait names() const { return settings.names_wait ? Wait::kDevice : Wait::kNever; }
 
   InodeId inode(fuse_ino_t ino) const { return ino == FUSE_ROOT_ID ? fs_.root() : InodeId{ino}; }
   fuse_ino_t number(InodeId id) const { return id == fs_.root() ? FUSE_ROOT_ID : id.value; }
@@ -64,9 +55,10 @@ class Context {
   // Whether the kernel has a write-back cache, and so sets a file's times itself at a write. INIT
   // sets it.
   std::atomic<bool> kernel_keeps_times{true};
-  // Makes the kernel write a file's dirty pages back and waits for that. Requires: called in a task
-  // of Wait::kKernel, or on a thread that serves no requests.
-  std::function<void(InodeId)> push_dirty = [](InodeId) {};
+  // Makes the kernel write a file's dirty pages back and waits for that. Returns false if it did
+  // not, because the request holds the last entry of its queue. Requires: called in a task of
+  // Start::kKernel, or on a thread that serves no requests.
+  std::function<bool(InodeId)> push_dirty = [](InodeId) { return true; };
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};
   Dispatcher dispatcher;  // last: its end runs what was posted
 
@@ -78,24 +70,32 @@ inline Context& context_of(fuse_req_t req) {
   return *static_cast<Context*>(fuse_req_userdata(req));
 }
 
-// Runs task(context), which answers the request, on the thread that `wait` asks for. After a
-// shutdown the answer is EIO.
+// Runs task(context), which answers the request, from `start` on (dispatch.h). The task may run
+// twice, so it must not move its captures away. After a shutdown the answer is EIO.
 template <typename Task>
-void run(fuse_req_t req, Wait wait, Task task) {
+void run_from(Start start, fuse_req_t req, Task task) {
   Context& context = context_of(req);
-  const std::optional<unsigned> look = context.in_hand.take(wait == Wait::kKernel);
+  const std::optional<unsigned> look = context.in_hand.take(start == Start::kKernel);
   context.dispatcher.run(
-      wait, [req, &context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
+      start, [req, &context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
         {
-          const InHand::Turn turn(context.in_hand, look);
+          InHand::Turn turn(context.in_hand, look);
           if (const data::Gate::Pass pass(context.fs().gate()); pass) {
             task(context);
           } else {
             fuse_reply_err(req, EIO);
           }
+          if (handed_off()) return turn.goes_on();
         }
         if (context.settings.op_times != nullptr) watch.end(*context.settings.op_times);
       });
+}
+
+// As run_from(), from where the operation in hand starts.
+template <typename Task>
+void run(fuse_req_t req, Task task) {
+  const bool names_wait = context_of(req).settings.names_wait;
+  run_from(start_of(OpWatch::in_hand().op(), names_wait), req, std::move(task));
 }
 
 }  // namespace streamfs::frontend

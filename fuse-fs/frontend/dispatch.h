@@ -1,63 +1,103 @@
 // Chooses where a request runs: on the thread that took it from the transport, or on a pool.
 //
-// There are three kinds of operations (the ops_*.cc files state one Wait at each run()):
-//   kNever   No device I/O. It runs on the transport's thread, which makes the cheapest reply.
-//   kDevice  It may wait for the device. Over /dev/fuse it waits on the transport's thread, because
-//            there are more threads. Over io_uring each processor has one thread for all of its
-//            requests, so it is handed off.
-//   kKernel  It waits for other requests (the kernel first writes a file's dirty pages back). It is
-//            handed off to a pool of its own: if all transport threads ran such operations, none
-//            would be left to take the WRITEs that they wait for.
+// Over /dev/fuse there are many such threads, and a request may wait on its own. Over io_uring each
+// processor has one ring thread, which takes the requests that programs make on that processor:
 //
-// A thread that pushes dirty pages never replies, and a thread that replies never pushes. Over
-// io_uring the kernel hands a ring entry's next request to the thread that sent the last reply of
-// that entry, as task work (fuse_uring_send_in_task). A thread that blocks uninterruptibly in the
-// kernel until its own WRITE is answered would never run that work. So push() runs on threads of
-// its own, and its caller waits in user space.
+//   program on CPU k ──► ring thread k ── tries ──► replies
+//                              └─ it would wait ──► a worker of CPU k ──► replies
+//
+// No request leaves its processor, because waking a thread on another one costs more than most
+// requests. A try ends before it changes anything (base/waiting.h), and the worker then starts
+// over. Device completions arrive on the worker that waits for them (fuse-fs/uring/ring.h).
+//
+//   operation                   start     reason
+//   FALLOCATE                   kWorker   it may write zeroes and raise the format's version
+//   a change of names, dirsync  kWorker   it waits for META after the change
+//   a WRITE with O_DSYNC        kWorker   the same (direct_io only)
+//   LSEEK                       kKernel   the kernel does not write dirty pages back before it
+//   RENAME over a file          kKernel   the source's dirty pages must be durable first
+//   all others                  kTry
+//
+// A kKernel request waits for other requests, the WRITEs of dirty pages. Such requests have a pool
+// of their own: if they held all transport threads, none would be left to take the WRITEs. Over
+// io_uring each also keeps an entry of its processor's queue until it is answered, and a WRITE
+// needs one. So the request that takes a queue's last entry must not wait (push()).
+//
+// A thread that pushes dirty pages never replies, and a thread that replies never pushes. The
+// kernel hands a ring entry's next request to the thread that sent the last reply of that entry, as
+// task work (fuse_uring_send_in_task). A thread that blocks uninterruptibly in the kernel until its
+// own WRITE is answered would never run that work. So push() runs on threads of its own, and its
+// caller waits in user space.
 //
 // Thread safety: any thread may call run(); any but a transport's thread may call push(). The task
-// itself must reply exactly once.
+// itself must reply exactly once, or call hand_off() instead in a Trying.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
-#include "base/assert.h"
+#include "base/waiting.h"
+#include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/frontend/worker_pool.h"
 
 namespace streamfs::frontend {
 
-enum class Wait : unsigned char { kNever, kDevice, kKernel };
+enum class Start : unsigned char { kTry, kWorker, kKernel };
 
-// Is true while a ring's thread runs a task, which must not wait there. Always false over
-// /dev/fuse.
-bool& waiting_forbidden();
+// Returns where an operation starts, apart from a RENAME over a file and a WRITE with O_DSYNC,
+// which their handlers know. `names_wait`: -o dirsync.
+Start start_of(Op op, bool names_wait);
+
+// Ends a try without a reply: the task runs again on a worker.
+void hand_off();
+bool handed_off();  // returns whether this thread's last try ended so
 
 class Dispatcher {
  public:
-  Dispatcher() : pushers_("fs-pusher", 16), device_("fs-device", 32), kernel_("fs-kernel", 16) {}
+  Dispatcher();
 
-  // Requires: the handler of INIT calls it, before any other request.
-  void set_over_io_uring(bool on) { over_io_uring_.store(on, std::memory_order_relaxed); }
+  // Says that requests come over io_uring, from queues with `entries` entries each. Starts the
+  // workers. Requires: the handler of INIT calls it, before any other request.
+  void begin_io_uring(unsigned entries);
+  // Takes begin_io_uring() back: libfuse could not start its rings.
+  void end_io_uring() { over_io_uring_.store(false, std::memory_order_relaxed); }
   bool over_io_uring() const { return over_io_uring_.load(std::memory_order_relaxed); }
 
+  // Requires: called by a transport's thread. `task` can be copied, and called twice.
   template <typename Task>
-  void run(Wait wait, Task&& task) {
-    if (wait == Wait::kKernel) return kernel_.post(std::forward<Task>(task));
-    if (wait == Wait::kDevice && over_io_uring()) return device_.post(std::forward<Task>(task));
-    waiting_forbidden() = over_io_uring();
-    task();
-    waiting_forbidden() = false;
+  void run(Start start, Task&& task) {
+    if (start == Start::kKernel) return run_on_kernel_pool(std::forward<Task>(task));
+    if (over_io_uring() && (start == Start::kWorker || !tried(task)))
+      return here().post(std::forward<Task>(task));
+    if (!over_io_uring()) task();
   }
   // Runs `push`, which makes the kernel write dirty pages back, on a thread for that, and returns
-  // when it has returned.
-  void push(const std::function<void()>& push);
+  // when it has returned. Does nothing and returns false in a task that holds the last entry of its
+  // queue.
+  bool push(const std::function<void()>& push);
 
  private:
+  template <typename Task>
+  bool tried(Task& task) {
+    begin_try();
+    const Trying trying;
+    task();
+    return !handed_off();
+  }
+  void begin_try() const;
+  size_t cpu() const;
+  WorkerPool& here() { return *workers_[cpu()]; }
+  void run_on_kernel_pool(std::function<void()> task);
+
+  const bool traps_waits_;  // wait_trap.h
   std::atomic<bool> over_io_uring_{false};
-  WorkerPool pushers_;  // ends after the pools whose tasks wait for it
-  WorkerPool device_;
+  unsigned entries_ = 0;
+  std::vector<std::unique_ptr<WorkerPool>> workers_;    // by processor; constant after INIT
+  std::unique_ptr<std::atomic<unsigned>[]> in_kernel_;  // kKernel requests in hand, by processor
+  WorkerPool pushers_;  // ends after the pool whose tasks wait for it
   WorkerPool kernel_;
 };
 

@@ -76,6 +76,7 @@ class OpWatch {
     return mine;
   }
   static void take_up(Op op) { in_hand() = {op, now_ns()}; }
+  Op op() const { return op_; }
   void end(OpTimes& times) const { times.add(op_, now_ns() - begun_ns_); }
 
  private:

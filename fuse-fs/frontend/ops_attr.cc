@@ -66,7 +66,7 @@ bool only_size(int to_set) {
 Result<meta::Attributes> apply(fuse_req_t req, Context& context, InodeId id,
                                const struct stat& wanted, int to_set) {
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
-    SFS_TRY(context.fs_may_wait().truncate(id, static_cast<uint64_t>(wanted.st_size)));
+    SFS_TRY(context.fs().truncate(id, static_cast<uint64_t>(wanted.st_size)));
     context.full_disk.forget(id);
   }
   if (only_size(to_set)) return context.fs().attributes(id);
@@ -92,7 +92,7 @@ bool is_asked_by_writer(const fuse_file_info* file, uint32_t mode) {
 namespace op {
 
 void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* file) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
     if (found && is_asked_by_writer(file, found->mode) && c.full_disk.ask(found->id)) {
       fuse_reply_err(req, ENOSPC);
@@ -104,14 +104,13 @@ void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* file) {
 
 void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
              fuse_file_info* /*file*/) {
-  const Wait wait = (to_set & FUSE_SET_ATTR_SIZE) != 0 ? Wait::kDevice : context_of(req).names();
-  run(req, wait, [req, ino, to_set, wanted = *wanted](Context& c) {
+  run(req, [req, ino, to_set, wanted = *wanted](Context& c) {
     reply_attributes(req, c, apply(req, c, c.inode(ino), wanted, to_set));
   });
 }
 
 void readlink(fuse_req_t req, fuse_ino_t ino) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const Result<std::string> target = c.fs().read_symlink(c.inode(ino));
     if (!target) return reply_error(req, target.error());
     fuse_reply_readlink(req, target->c_str());
@@ -152,7 +151,7 @@ struct statx to_statx(const Context& context, const meta::Attributes& attributes
 }  // namespace
 
 void statx(fuse_req_t req, fuse_ino_t ino, int /*flags*/, int /*mask*/, fuse_file_info* /*file*/) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
     if (!found) return reply_error(req, found.error());
     struct statx out = to_statx(c, *found);

@@ -135,7 +135,7 @@ void look_ahead(Context& context, InodeId directory, const Listing& listing) {
 namespace op {
 
 void readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie, fuse_file_info* /*file*/) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const auto listing = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
       return fuse_add_direntry(req, nullptr, 0, name, nullptr, 0);
     });
@@ -152,7 +152,7 @@ void readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie, fuse_fil
 
 void readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
                  fuse_file_info* /*file*/) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const auto listing = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
       return fuse_add_direntry_plus(req, nullptr, 0, name, nullptr, 0);
     });

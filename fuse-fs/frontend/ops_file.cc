@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <stdio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,12 +41,26 @@ void count_size(fuse_req_t req, IoSizes::Kind kind, size_t bytes) {
   if (IoSizes* sizes = context_of(req).settings.io_sizes) sizes->add(kind, bytes);
 }
 
+// Returns where the bytes of a reply to READ go: over io_uring the kernel's buffer for it.
+Bytes reply_buffer([[maybe_unused]] fuse_req_t req, size_t size) {
+#ifdef STREAMFS_FUSE_IO_URING
+  char* bytes = nullptr;
+  size_t room = 0;
+  if (fuse_req_get_payload(req, &bytes, &room, nullptr) == 0 && size <= room)
+    return std::as_writable_bytes(std::span(bytes, size));
+#endif
+  return read_buffer(size);
+}
+
 // Syncs as O_SYNC and O_DSYNC (or RWF_*, or -o sync) ask for. For writes past the page cache the
 // kernel leaves that to the server; for writes through it, it sends an FSYNC of its own.
+bool syncs(const Context& context, int flags) {
+  return context.settings.direct_io && (flags & O_DSYNC) != 0;
+}
 Result<void> sync_as_opened(Context& context, InodeId id, int flags) {
-  if (!context.settings.direct_io || (flags & O_DSYNC) == 0) return {};
+  if (!syncs(context, flags)) return {};
   const bool data_only = (flags & O_SYNC) != O_SYNC;
-  return context.fs_may_wait().fsync(id, data_only);
+  return context.fs().fsync(id, data_only);
 }
 
 // Returns whether a write takes setuid and setgid away, as another user's does. The kernel says so
@@ -70,10 +85,17 @@ Result<void> write_back(Context& context, InodeId id, uint64_t offset, ConstByte
   if (context.full_disk.is_beyond_loss(id, offset) && leaves_hole())
     done = Error{ENOSPC, "pages before these were dropped"};
   else
-    done = context.fs_may_wait().write(id, offset, bytes, times);
+    done = context.fs().write(id, offset, bytes, times);
   if (done) context.full_disk.wrote(bytes.size());
   if (!done && done.error().code == ENOSPC) context.full_disk.not_stored(id, offset);
   return done;
+}
+
+// Seeks in a file of which the kernel may have dirty pages. Errors: EAGAIN, only they can tell.
+Result<uint64_t> seek_unpushed(Context& context, InodeId id, uint64_t from, int whence) {
+  SFS_ASSIGN(const meta::Attributes now, context.fs().attributes(id));
+  if (from >= now.size) return Error{EAGAIN};
+  return whence == SEEK_DATA ? from : now.size;
 }
 
 }  // namespace
@@ -91,10 +113,9 @@ void release(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*file*/) {
 
 void read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* /*file*/) {
   count_size(req, IoSizes::Kind::kRead, size);
-  run(req, Wait::kDevice, [=](Context& c) {
-    const Bytes buffer = read_buffer(size);
-    const Result<size_t> done =
-        c.fs_may_wait().read(c.inode(ino), static_cast<uint64_t>(offset), buffer);
+  run(req, [=](Context& c) {
+    const Bytes buffer = reply_buffer(req, size);
+    const Result<size_t> done = c.fs().read(c.inode(ino), static_cast<uint64_t>(offset), buffer);
     if (!done) return reply_error(req, done.error());
     fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *done);
   });
@@ -106,7 +127,9 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
   const bool kill = kills_privileges(file);
   const int flags = file == nullptr ? 0 : file->flags;
   const bool cached = file != nullptr && file->writepage != 0;
-  run(req, Wait::kDevice, [=](Context& c) {
+  const Context& context = context_of(req);
+  const Start start = syncs(context, flags) ? Start::kWorker : Start::kTry;
+  run_from(start, req, [=](Context& c) {
     const auto times =
         c.kernel_keeps_times ? meta::WriteTimes::kSetByKernel : meta::WriteTimes::kNow;
     const ConstBytes in = std::as_bytes(std::span(bytes, size));
@@ -115,7 +138,7 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
     Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
     if (done) {
       done = cached ? write_back(c, c.inode(ino), from, in, times)
-                    : c.fs_may_wait().write(c.inode(ino), from, in, times);
+                    : c.fs().write(c.inode(ino), from, in, times);
     }
     if (done) done = sync_as_opened(c, c.inode(ino), flags);
     if (!done) return reply_error(req, done.error());
@@ -124,30 +147,31 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
 }
 
 void fsync(fuse_req_t req, fuse_ino_t ino, int datasync, fuse_file_info* /*file*/) {
-  run(req, Wait::kDevice,
-      [=](Context& c) { reply_status(req, c.fs_may_wait().fsync(c.inode(ino), datasync != 0)); });
+  run(req, [=](Context& c) { reply_status(req, c.fs().fsync(c.inode(ino), datasync != 0)); });
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                fuse_file_info* /*file*/) {
   // The kernel sends an empty SETATTR if it knows of the bits. Root stands for CAP_FSETID.
   const bool kill = fuse_req_ctx(req)->uid != 0;
-  run(req, Wait::kDevice, [=](Context& c) {
+  run(req, [=](Context& c) {
     Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
     if (done)
-      done = c.fs_may_wait().allocate(c.inode(ino), mode, static_cast<uint64_t>(offset),
-                                      static_cast<uint64_t>(length));
+      done = c.fs().allocate(c.inode(ino), mode, static_cast<uint64_t>(offset),
+                             static_cast<uint64_t>(length));
     reply_status(req, done);
   });
 }
 
 // The kernel does not write dirty pages back before an lseek, so a file that is being written would
-// seem to be all hole.
+// seem to be all hole. If they cannot be written back, the file counts as all data up to the size
+// that the server knows: a position that lseek(2) allows, at which the caller asks again.
 void lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* /*file*/) {
-  run(req, Wait::kKernel, [=](Context& c) {
-    c.push_dirty(c.inode(ino));
+  run(req, [=](Context& c) {
+    const InodeId id = c.inode(ino);
+    const auto from = static_cast<uint64_t>(offset);
     const Result<uint64_t> found =
-        c.fs_may_wait().seek(c.inode(ino), static_cast<uint64_t>(offset), whence);
+        c.push_dirty(id) ? c.fs().seek(id, from, whence) : seek_unpushed(c, id, from, whence);
     if (!found) return reply_error(req, found.error());
     fuse_reply_lseek(req, static_cast<off_t>(*found));
   });

@@ -98,10 +98,11 @@ void op::ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* /*argumen
                fuse_file_info* /*file*/, unsigned /*flags*/, const void* in, size_t in_size,
                size_t out_size) {
   if (command != STREAMFS_IOC_HINT) return reply_error(req, ENOTTY);
-  streamfs_hint hint{};
-  if (in_size < sizeof hint || out_size < sizeof hint) return reply_error(req, EINVAL);
-  std::memcpy(&hint, in, sizeof hint);
-  run(req, context_of(req).names(), [req, ino, hint](Context& c) mutable {
+  streamfs_hint asked{};
+  if (in_size < sizeof asked || out_size < sizeof asked) return reply_error(req, EINVAL);
+  std::memcpy(&asked, in, sizeof asked);
+  run(req, [req, ino, asked](Context& c) {
+    streamfs_hint hint = asked;
     if (changes(hint)) {
       const Result<void> allowed = may_label(req, c.fs(), c.inode(ino));
       if (!allowed.ok()) return reply_error(req, allowed.error());

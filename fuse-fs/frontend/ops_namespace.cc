@@ -29,7 +29,7 @@ data::Requester requester(fuse_req_t req, Context& context) {
 
 void make(fuse_req_t req, fuse_ino_t parent, std::string name, mode_t mode, dev_t rdev,
           std::string target) {
-  run(req, context_of(req).names(),
+  run(req,
       [req, parent, name = std::move(name), mode, rdev, target = std::move(target)](Context& c) {
         reply_entry(req, c,
                     c.fs().create(c.inode(parent), name, mode, rdev, target, requester(req, c)));
@@ -65,7 +65,7 @@ void let_go(Context& context, fuse_ino_t ino, uint64_t count) {
 namespace op {
 
 void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const Result<meta::Attributes> found = c.fs().lookup(c.inode(parent), name);
     if (found || found.error().code != ENOENT) return reply_entry(req, c, found);
     fuse_entry_param negative{};
@@ -102,17 +102,16 @@ void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* 
 
 void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
             fuse_file_info* file) {
-  run(req, context_of(req).names(),
-      [req, parent, name = std::string(name), mode, file = *file](Context& c) {
-        const uint32_t type_and_mode = (mode & ~static_cast<mode_t>(S_IFMT)) | S_IFREG;
-        reply_created(req, c,
-                      c.fs().create(c.inode(parent), name, type_and_mode, 0, {}, requester(req, c)),
-                      file);
-      });
+  run(req, [req, parent, name = std::string(name), mode, file = *file](Context& c) {
+    const uint32_t type_and_mode = (mode & ~static_cast<mode_t>(S_IFMT)) | S_IFREG;
+    reply_created(req, c,
+                  c.fs().create(c.inode(parent), name, type_and_mode, 0, {}, requester(req, c)),
+                  file);
+  });
 }
 
 void tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, fuse_file_info* file) {
-  run(req, context_of(req).names(), [req, parent, mode, file = *file](Context& c) {
+  run(req, [req, parent, mode, file = *file](Context& c) {
     const uint32_t type_and_mode = (mode & ~static_cast<mode_t>(S_IFMT)) | S_IFREG;
     reply_created(req, c, c.fs().create_unnamed(c.inode(parent), type_and_mode, requester(req, c)),
                   file);
@@ -120,19 +119,19 @@ void tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, fuse_file_info* fil
 }
 
 void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  run(req, context_of(req).names(), [req, ino, parent, name = std::string(name)](Context& c) {
+  run(req, [req, ino, parent, name = std::string(name)](Context& c) {
     reply_entry(req, c, c.fs().link(c.inode(ino), c.inode(parent), name));
   });
 }
 
 void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  run(req, context_of(req).names(), [req, parent, name = std::string(name)](Context& c) {
+  run(req, [req, parent, name = std::string(name)](Context& c) {
     reply_status(req, c.fs().unlink(c.inode(parent), name));
   });
 }
 
 void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
-  run(req, context_of(req).names(), [req, parent, name = std::string(name)](Context& c) {
+  run(req, [req, parent, name = std::string(name)](Context& c) {
     reply_status(req, c.fs().rmdir(c.inode(parent), name));
   });
 }
@@ -141,12 +140,13 @@ void rename(fuse_req_t req, fuse_ino_t from, const char* name, fuse_ino_t to, co
             unsigned flags) {
   Context& context = context_of(req);
   const bool over = replaces(context, context.inode(to), new_name, flags);
-  run(req, over ? Wait::kKernel : context.names(),
-      [req, from, to, flags, name = std::string(name),
-       new_name = std::string(new_name)](Context& c) {
-        reply_status(req, c.fs().rename(c.inode(from), name, c.inode(to), new_name, flags,
-                                        c.push_dirty, caller_of(req)));
-      });
+  const Start start = over ? Start::kKernel : start_of(Op::kRename, context.settings.names_wait);
+  run_from(start, req,
+           [req, from, to, flags, name = std::string(name),
+            new_name = std::string(new_name)](Context& c) {
+             reply_status(req, c.fs().rename(c.inode(from), name, c.inode(to), new_name, flags,
+                                             c.push_dirty, caller_of(req)));
+           });
 }
 
 }  // namespace op

@@ -11,7 +11,7 @@ void init(void* userdata, fuse_conn_info* connection) {
 }
 
 void statfs(fuse_req_t req, fuse_ino_t /*ino*/) {
-  run(req, Wait::kNever, [req](Context& context) {
+  run(req, [req](Context& context) {
     const meta::Space space = context.fs().space();
     struct statvfs out{};
     out.f_bsize = out.f_frsize = kBlockSize;

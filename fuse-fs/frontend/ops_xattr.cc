@@ -79,7 +79,7 @@ int refusal(const Context& context, fuse_ino_t ino, std::string_view name) {
 namespace op {
 
 void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     if (is_idle_acl(c, name)) return reply_error(req, EOPNOTSUPP);
     if (is_control(ino, name) && !c.settings.control_path.empty()) {
       return reply_value(req, c.settings.control_path, size);
@@ -94,14 +94,12 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
               int flags) {
   if (const int refused = refusal(context_of(req), ino, name)) return reply_error(req, refused);
   if (is_unknown_of_ours(name)) return reply_error(req, EOPNOTSUPP);
-  run(req, context_of(req).names(),
-      [req, ino, name = std::string(name), value = std::string(value, size), flags](Context& c) {
-        reply_status(req, set(req, c, c.inode(ino), name, value, flags));
-      });
+  run(req, [req, ino, name = std::string(name), value = std::string(value, size), flags](
+               Context& c) { reply_status(req, set(req, c, c.inode(ino), name, value, flags)); });
 }
 
 void listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
-  run(req, Wait::kNever, [=](Context& c) {
+  run(req, [=](Context& c) {
     const auto names = c.fs().list_xattr(c.inode(ino));
     if (!names) return reply_error(req, names.error());
     // As on local filesystems, only root sees trusted.*.
@@ -116,7 +114,7 @@ void listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
 
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   if (const int refused = refusal(context_of(req), ino, name)) return reply_error(req, refused);
-  run(req, context_of(req).names(), [req, ino, name = std::string(name)](Context& c) {
+  run(req, [req, ino, name = std::string(name)](Context& c) {
     reply_status(req, c.fs().remove_xattr(c.inode(ino), name));
   });
 }

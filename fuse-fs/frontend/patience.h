@@ -48,10 +48,12 @@ class InHand {
     }
     ~Turn() {
       mine() = nullptr;
-      requests_.answered(look_);
+      if (!goes_on_) requests_.answered(look_);
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
+    // Says that the request has no answer at the Turn's end. Another Turn takes the same look.
+    void goes_on() { goes_on_ = true; }
 
    private:
     friend class Elsewhere;
@@ -61,6 +63,7 @@ class InHand {
     }
     InHand& requests_;
     unsigned look_;
+    bool goes_on_ = false;
   };
   // Lives while this thread's request waits for other requests. The request does not count then.
   class Elsewhere {

@@ -11,6 +11,7 @@
 #include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/waiting.h"
 #include "fuse-fs/frontend/privileges.h"
 
 namespace streamfs::frontend {
@@ -61,6 +62,7 @@ fuse_entry_param to_entry(const Context& context, const meta::Attributes& attrib
 }
 
 void reply_error(fuse_req_t req, const Error& error) {
+  if (is_would_wait(error)) return hand_off();
   if (error.code == EIO || error.code == EUCLEAN)
     log_event(Event::kIoError, spdlog::level::err, error.message());
   fuse_reply_err(req, error.code);

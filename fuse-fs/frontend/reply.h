@@ -23,7 +23,8 @@ struct stat to_stat(const Context& context, const meta::Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
 
 void reply_status(fuse_req_t req, const Result<void>& done);
-// Answers with the error's errno, and logs EIO and EUCLEAN.
+// Answers with the error's errno, and logs EIO and EUCLEAN. Hands the request off instead if the
+// error is would_wait() (dispatch.h).
 void reply_error(fuse_req_t req, const Error& error);
 // Answers with an entry. The caller took a reference of the inode for it; the reference is given
 // back if the kernel does not take the answer.

@@ -183,7 +183,7 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
   });
   context_.push_dirty = [this](InodeId id) {
     const InHand::Elsewhere waiting;  // for the kernel's WRITEs
-    context_.dispatcher.push(
+    return context_.dispatcher.push(
         [this, id] { fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0); });
   };
 }
@@ -229,7 +229,7 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   if (!transport_.io_uring) refuse_io_uring(connection);
-  context_.dispatcher.set_over_io_uring(transport_.io_uring);
+  if (transport_.io_uring) context_.dispatcher.begin_io_uring(kQueueEntries);
   kernel_ = connection;
 }
 
@@ -237,7 +237,7 @@ void Session::set_up(fuse_conn_info* connection) {
 Result<void> Session::confirm_transport() {
   if (transport_.io_uring && !has_io_uring(kernel_)) {
     SFS_ASSIGN(transport_, without_rings(options_.transport));
-    context_.dispatcher.set_over_io_uring(false);
+    context_.dispatcher.end_io_uring();
   }
   context_.fs().served_by(to_string(transport_), transport_.why);
   return {};
@@ -347,7 +347,7 @@ void Session::request_unmount() {
   }
   spdlog::warn("{} is still in use: writing back what is dirty and going away all the same",
                options_.mountpoint);
-  write_back(options_.mountpoint, context_.fs_may_wait());
+  write_back(options_.mountpoint, context_.fs());
   try_unmount(true);
   end_detached();
   fuse_session_exit(session_);

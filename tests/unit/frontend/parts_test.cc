@@ -1,4 +1,4 @@
-// The small parts: thread names, worker pools, where a request runs.
+// The small parts: thread names, worker pools, settings of the kernel.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "fuse-fs/frontend/comm_cache.h"
-#include "fuse-fs/frontend/dispatch.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/worker_pool.h"
 
@@ -107,52 +106,6 @@ TEST(WorkerPool, AsManyWaitAtOnceAsItMayHaveThreads) {
   for (int i = 0; i < 500 && inside < 4; ++i) usleep(1000);
   EXPECT_EQ(inside, 4);
   go.set_value();
-}
-
-TEST(Dispatch, WhatWaitsForTheDeviceLeavesARingThreadButNoOther) {
-  Dispatcher dispatcher;
-  const auto where = [&dispatcher](Wait wait) {
-    std::promise<std::thread::id> ran;
-    dispatcher.run(wait, [&ran] { ran.set_value(std::this_thread::get_id()); });
-    return ran.get_future().get();
-  };
-  const std::thread::id here = std::this_thread::get_id();
-  EXPECT_EQ(where(Wait::kNever), here);
-  EXPECT_EQ(where(Wait::kDevice), here);
-  EXPECT_NE(where(Wait::kKernel), here);
-  dispatcher.set_over_io_uring(true);
-  EXPECT_EQ(where(Wait::kNever), here);
-  EXPECT_NE(where(Wait::kDevice), here);
-  EXPECT_NE(where(Wait::kKernel), here);
-}
-
-TEST(Dispatch, WaitingIsForbiddenOnARingThreadOnly) {
-  Dispatcher dispatcher;
-  const auto forbidden = [&dispatcher](Wait wait) {
-    std::promise<bool> seen;
-    dispatcher.run(wait, [&seen] { seen.set_value(waiting_forbidden()); });
-    return seen.get_future().get();
-  };
-  EXPECT_FALSE(forbidden(Wait::kNever));
-  dispatcher.set_over_io_uring(true);
-  EXPECT_TRUE(forbidden(Wait::kNever));
-  EXPECT_FALSE(forbidden(Wait::kDevice));
-  EXPECT_FALSE(forbidden(Wait::kKernel));
-  EXPECT_FALSE(waiting_forbidden());
-}
-
-TEST(Dispatch, AThreadThatRepliesNeverPushes) {
-  Dispatcher dispatcher;
-  dispatcher.set_over_io_uring(true);
-  std::promise<std::pair<std::thread::id, std::thread::id>> ran;
-  dispatcher.run(Wait::kKernel, [&] {
-    std::thread::id pusher;
-    dispatcher.push([&pusher] { pusher = std::this_thread::get_id(); });
-    ran.set_value({std::this_thread::get_id(), pusher});
-  });
-  const auto [replier, pusher] = ran.get_future().get();
-  EXPECT_NE(pusher, std::thread::id());
-  EXPECT_NE(pusher, replier);
 }
 
 TEST(KernelTuning, ReadAheadAndDirtyShareAreRaised) {

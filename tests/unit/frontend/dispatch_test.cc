@@ -1,0 +1,136 @@
+// Where a request runs: on the thread that took it, on a worker of its processor, or on a pool.
+#include "fuse-fs/frontend/dispatch.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/waiting.h"
+#include "fuse-fs/frontend/op_times.h"
+#include "fuse-fs/frontend/wait_trap.h"
+
+namespace streamfs::frontend {
+namespace {
+
+TEST(Dispatch, EachStartRunsWhereItsTransportCanWait) {
+  const auto where = [](Dispatcher& dispatcher, Start start) {
+    std::promise<std::thread::id> ran;
+    dispatcher.run(start, [&ran] { ran.set_value(std::this_thread::get_id()); });
+    return ran.get_future().get();
+  };
+  const std::thread::id here = std::this_thread::get_id();
+  Dispatcher device;
+  EXPECT_EQ(where(device, Start::kTry), here);
+  EXPECT_EQ(where(device, Start::kWorker), here);
+  EXPECT_NE(where(device, Start::kKernel), here);
+  Dispatcher rings;
+  rings.begin_io_uring(4);
+  EXPECT_EQ(where(rings, Start::kTry), here);
+  EXPECT_NE(where(rings, Start::kWorker), here);
+  EXPECT_NE(where(rings, Start::kKernel), here);
+}
+
+// Returns whether each run of a task might wait, where the task hands off when it may not.
+std::vector<bool> runs_of(Dispatcher& dispatcher, Start start) {
+  std::vector<bool> runs;
+  std::promise<void> ended;
+  dispatcher.run(start, [&] {
+    runs.push_back(may_wait());
+    if (!may_wait()) return hand_off();
+    ended.set_value();
+  });
+  ended.get_future().wait();
+  return runs;
+}
+
+TEST(Dispatch, ATryThatWouldWaitRunsAgainOnAWorker) {
+  Dispatcher device;
+  EXPECT_EQ(runs_of(device, Start::kTry), std::vector{true});
+  Dispatcher rings;
+  rings.begin_io_uring(4);
+  EXPECT_EQ(runs_of(rings, Start::kTry), (std::vector{false, true}));
+  EXPECT_EQ(runs_of(rings, Start::kWorker), std::vector{true});
+  EXPECT_EQ(runs_of(rings, Start::kKernel), std::vector{true});
+  EXPECT_TRUE(may_wait());
+}
+
+TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
+  Dispatcher rings;
+  rings.begin_io_uring(4);
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &before)) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    std::promise<cpu_set_t> allowed;
+    rings.run(Start::kWorker, [&allowed] {
+      cpu_set_t mine;
+      sched_getaffinity(0, sizeof mine, &mine);
+      allowed.set_value(mine);
+    });
+    cpu_set_t found = allowed.get_future().get();
+    EXPECT_TRUE(CPU_EQUAL(&found, &one)) << cpu;
+  }
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+// The last entry of a queue stays free for the WRITEs that the others wait for.
+TEST(Dispatch, TheRequestWithAQueuesLastEntryDoesNotPush) {
+  Dispatcher rings;
+  rings.begin_io_uring(2);
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::promise<void> written;
+  std::promise<bool> first, second;
+  rings.run(Start::kKernel,
+            [&] { first.set_value(rings.push([&] { written.get_future().wait(); })); });
+  rings.run(Start::kKernel, [&] { second.set_value(rings.push([] {})); });
+  EXPECT_FALSE(second.get_future().get());
+  written.set_value();
+  EXPECT_TRUE(first.get_future().get());
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST(Dispatch, OnlyWhatWritesWaitsOnAWorkerFromTheStart) {
+  EXPECT_EQ(start_of(Op::kFallocate, false), Start::kWorker);
+  EXPECT_EQ(start_of(Op::kLseek, false), Start::kKernel);
+  EXPECT_EQ(start_of(Op::kUnlink, false), Start::kTry);
+  EXPECT_EQ(start_of(Op::kUnlink, true), Start::kWorker);  // dirsync
+  EXPECT_EQ(start_of(Op::kGetattr, true), Start::kTry);
+}
+
+using WaitTrapDeathTest = ::testing::Test;
+
+TEST(WaitTrapDeathTest, ARingThreadThatWaitsEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT((trap_waits(), fsync(0), std::abort()), ::testing::KilledBySignal(SIGSYS), "");
+}
+
+TEST(Dispatch, AThreadThatRepliesNeverPushes) {
+  Dispatcher dispatcher;
+  dispatcher.begin_io_uring(4);
+  std::promise<std::pair<std::thread::id, std::thread::id>> ran;
+  dispatcher.run(Start::kKernel, [&] {
+    std::thread::id pusher;
+    dispatcher.push([&pusher] { pusher = std::this_thread::get_id(); });
+    ran.set_value({std::this_thread::get_id(), pusher});
+  });
+  const auto [replier, pusher] = ran.get_future().get();
+  EXPECT_NE(pusher, std::thread::id());
+  EXPECT_NE(pusher, replier);
+}
+
+}  // namespace
+}  // namespace streamfs::frontend
