@@ -11,6 +11,14 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 from tests.integration.transport import allowing_io_uring
 
 
+@pytest.fixture(autouse=True, scope="session")
+def trapped_waits() -> Iterator[None]:
+    """End every filesystem whose ring threads wait (fuse-fs/frontend/wait_trap.h)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STREAMFS_TRAP_WAITS", "1")
+        yield
+
+
 @pytest.fixture
 def needs_fuse() -> None:
     """The programs are built, and root may mount here."""
