@@ -16,9 +16,11 @@
 #include <vector>
 
 #include "base/types.h"
+#include "base/waiting.h"
 #include "base/wire/control.h"
 #include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/stats_json.h"
+#include "fuse-fs/frontend/ring_threads.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
@@ -136,6 +138,8 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"device_transport", status.device_info.transport},
           {"kernel_transport", status.kernel_transport},
           {"kernel_transport_reason", status.kernel_transport_why},
+          {"ring_waits", waits_while_trying()},
+          {"ring_major_faults", ring_thread_faults()},
           {"app_bytes", status.app_bytes},
           {"nand_per_app_byte",
            status.device.nand_known ? json(ratio(nand, status.app_bytes)) : json()},
