@@ -65,7 +65,7 @@ Result<void> WriteJob::run() {
   const bool submitted = done.ok();
   if (done.ok()) done = submit();
   if (done.ok()) done = finish();
-  if (!done.ok()) cancel(submitted && may_wait());
+  if (!done.ok()) cancel(submitted);
   return done;
 }
 
@@ -383,10 +383,7 @@ void WriteJob::report_write() const {
 // Gives up a write. Blocks that may have reached the device stay live there until they are trimmed.
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
-  for (const meta::BlockRun& run : reserved_) {
-    if (!submitted) core_.write_cache.discard(run.first, run.count);  // in a Trying some are there
-    submitted ? blocks.discard(run) : blocks.cancel(run);
-  }
+  for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
   for (const meta::BlockRun& run : converted_) core_.write_cache.discard(run.first, run.count);
   reserved_.clear();
   converted_.clear();

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -70,6 +71,17 @@ inline Context& context_of(fuse_req_t req) {
   return *static_cast<Context*>(fuse_req_userdata(req));
 }
 
+// Returns the buffer of a request from a ring, in which the data of its reply goes to the kernel;
+// empty if the request is from /dev/fuse.
+inline std::span<char> ring_payload([[maybe_unused]] fuse_req_t req) {
+#ifdef STREAMFS_FUSE_IO_URING
+  char* bytes = nullptr;
+  size_t room = 0;
+  if (fuse_req_get_payload(req, &bytes, &room, nullptr) == 0) return {bytes, room};
+#endif
+  return {};
+}
+
 // Runs task(context), which answers the request, from `start` on (dispatch.h). The task may run
 // twice, so it must not move its captures away. After a shutdown the answer is EIO.
 template <typename Task>
@@ -77,7 +89,8 @@ void run_from(Start start, fuse_req_t req, Task task) {
   Context& context = context_of(req);
   const std::optional<unsigned> look = context.in_hand.take(start == Start::kKernel);
   context.dispatcher.run(
-      start, [req, &context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
+      start, ring_payload(req).empty() ? From::kDevice : From::kRing,
+      [req, &context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
         {
           InHand::Turn turn(context.in_hand, look);
           if (const data::Gate::Pass pass(context.fs().gate()); pass) {

@@ -80,10 +80,10 @@ Dispatcher::Dispatcher()
 
 void Dispatcher::begin_try() const {
   handing_off() = false;
-  if (traps_waits_) trap_waits();
+  if (traps_waits_) trap_waits_of_a_ring();
 }
 
-void Dispatcher::begin_io_uring(unsigned entries) {
+void Dispatcher::expect_rings(unsigned entries) {
   const auto cpus = static_cast<unsigned>(std::max(get_nprocs_conf(), 1));
   entries_ = entries;
   in_kernel_ = std::make_unique<std::atomic<unsigned>[]>(cpus);
@@ -91,7 +91,6 @@ void Dispatcher::begin_io_uring(unsigned entries) {
   for (unsigned each = 0; each < cpus; ++each)
     workers_.push_back(
         std::make_unique<WorkerPool>(fmt::format("fs-worker-{}", each), entries, each));
-  over_io_uring_.store(true, std::memory_order_relaxed);
 }
 
 // A ring thread stays on the processor of its queue, if the process may use that processor.
@@ -99,15 +98,22 @@ size_t Dispatcher::cpu() const {
   return static_cast<size_t>(std::max(sched_getcpu(), 0)) % workers_.size();
 }
 
-void Dispatcher::run_on_kernel_pool(std::function<void()> task) {
-  if (!over_io_uring()) return kernel_.post(std::move(task));
+// The pool may be full of requests that wait for this queue, so the last one goes to a worker.
+void Dispatcher::run_on_kernel_pool(From from, std::function<void()> task) {
+  if (from == From::kDevice) return kernel_.post(std::move(task));
   std::atomic<unsigned>& in_hand = in_kernel_[cpu()];
   const bool last = in_hand.fetch_add(1) + 1 >= entries_;
-  kernel_.post([last, &in_hand, task = std::move(task)] {
+  (last ? here() : kernel_).post([last, &in_hand, task = std::move(task)] {
     holds_last_entry() = last;
     task();
+    holds_last_entry() = false;
     in_hand.fetch_sub(1);
   });
+}
+
+void Dispatcher::finish() {
+  kernel_.finish();
+  for (const auto& each : workers_) each->finish();
 }
 
 bool Dispatcher::push(const std::function<void()>& push) {

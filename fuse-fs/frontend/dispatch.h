@@ -46,6 +46,7 @@
 namespace streamfs::frontend {
 
 enum class Start : unsigned char { kTry, kWorker, kKernel };
+enum class From : unsigned char { kDevice, kRing };  // /dev/fuse, io_uring
 
 // Returns where an operation starts, apart from a RENAME over a file and a WRITE with O_DSYNC,
 // which their handlers know. `names_wait`: -o dirsync.
@@ -59,25 +60,24 @@ class Dispatcher {
  public:
   Dispatcher();
 
-  // Says that requests come over io_uring, from queues with `entries` entries each. Starts the
-  // workers. Requires: the handler of INIT calls it, before any other request.
-  void begin_io_uring(unsigned entries);
-  // Takes begin_io_uring() back: libfuse could not start its rings.
-  void end_io_uring() { over_io_uring_.store(false, std::memory_order_relaxed); }
-  bool over_io_uring() const { return over_io_uring_.load(std::memory_order_relaxed); }
+  // Starts workers for rings with `entries` entries in each queue. Requires: the handler of INIT
+  // calls it, before any request comes from a ring.
+  void expect_rings(unsigned entries);
 
-  // Requires: called by a transport's thread. `task` can be copied, and called twice.
+  // Requires: called by the thread that took the request. `task` can be copied, and called twice.
   template <typename Task>
-  void run(Start start, Task&& task) {
-    if (start == Start::kKernel) return run_on_kernel_pool(std::forward<Task>(task));
-    if (over_io_uring() && (start == Start::kWorker || !tried(task)))
-      return here().post(std::forward<Task>(task));
-    if (!over_io_uring()) task();
+  void run(Start start, From from, Task&& task) {
+    if (start == Start::kKernel) return run_on_kernel_pool(from, std::forward<Task>(task));
+    if (from == From::kDevice) return task();
+    if (start == Start::kWorker || !tried(task)) here().post(std::forward<Task>(task));
   }
   // Runs `push`, which makes the kernel write dirty pages back, on a thread for that, and returns
   // when it has returned. Does nothing and returns false in a task that holds the last entry of its
   // queue.
   bool push(const std::function<void()>& push);
+  // Returns once every request in hand has its answer. Requires: no run() follows, and the kernel
+  // has ended the connection, so that no push() waits.
+  void finish();
 
  private:
   template <typename Task>
@@ -90,10 +90,9 @@ class Dispatcher {
   void begin_try() const;
   size_t cpu() const;
   WorkerPool& here() { return *workers_[cpu()]; }
-  void run_on_kernel_pool(std::function<void()> task);
+  void run_on_kernel_pool(From from, std::function<void()> task);
 
   const bool traps_waits_;  // wait_trap.h
-  std::atomic<bool> over_io_uring_{false};
   unsigned entries_ = 0;
   std::vector<std::unique_ptr<WorkerPool>> workers_;    // by processor; constant after INIT
   std::unique_ptr<std::atomic<unsigned>[]> in_kernel_;  // kKernel requests in hand, by processor

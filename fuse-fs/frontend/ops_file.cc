@@ -42,14 +42,10 @@ void count_size(fuse_req_t req, IoSizes::Kind kind, size_t bytes) {
 }
 
 // Returns where the bytes of a reply to READ go: over io_uring the kernel's buffer for it.
-Bytes reply_buffer([[maybe_unused]] fuse_req_t req, size_t size) {
-#ifdef STREAMFS_FUSE_IO_URING
-  char* bytes = nullptr;
-  size_t room = 0;
-  if (fuse_req_get_payload(req, &bytes, &room, nullptr) == 0 && size <= room)
-    return std::as_writable_bytes(std::span(bytes, size));
-#endif
-  return read_buffer(size);
+Bytes reply_buffer(fuse_req_t req, size_t size) {
+  const std::span<char> payload = ring_payload(req);
+  if (size > payload.size()) return read_buffer(size);
+  return std::as_writable_bytes(payload.first(size));
 }
 
 // Syncs as O_SYNC and O_DSYNC (or RWF_*, or -o sync) ask for. For writes past the page cache the

@@ -22,13 +22,13 @@ uint64_t major_faults(const std::string& stat) {
 }  // namespace
 
 uint64_t ring_thread_faults() {
-  constexpr const char* kName = "(fuse-ring-";  // libfuse's name for these threads
+  const std::string begins = "(" + std::string(kRingThreads);
   uint64_t faults = 0;
   std::error_code gone;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
     std::ifstream in(task.path() / "stat");
     const std::string stat{std::istreambuf_iterator<char>(in), {}};
-    if (stat.find(kName) != std::string::npos) faults += major_faults(stat);
+    if (stat.find(begins) != std::string::npos) faults += major_faults(stat);
   }
   return faults;
 }

@@ -221,6 +221,7 @@ Session::~Session() {
   context_.fs().on_shut_down({});
   if (session_ == nullptr) return;
   if (mounted_) fuse_session_unmount(session_);
+  context_.dispatcher.finish();  // answers lie in buffers of the session
   fuse_session_destroy(session_);
 }
 
@@ -229,7 +230,7 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   if (!transport_.io_uring) refuse_io_uring(connection);
-  if (transport_.io_uring) context_.dispatcher.begin_io_uring(kQueueEntries);
+  if (transport_.io_uring) context_.dispatcher.expect_rings(kQueueEntries);
   kernel_ = connection;
 }
 
@@ -237,7 +238,6 @@ void Session::set_up(fuse_conn_info* connection) {
 Result<void> Session::confirm_transport() {
   if (transport_.io_uring && !has_io_uring(kernel_)) {
     SFS_ASSIGN(transport_, without_rings(options_.transport));
-    context_.dispatcher.end_io_uring();
   }
   context_.fs().served_by(to_string(transport_), transport_.why);
   return {};

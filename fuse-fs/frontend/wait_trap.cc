@@ -2,6 +2,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/waiting.h"
+#include "fuse-fs/frontend/ring_threads.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -52,6 +54,12 @@ void trap_waits() {
   const sock_fprog all = {static_cast<unsigned short>(filter.size()), filter.data()};
   SFS_ASSERT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
   SFS_ASSERT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0);
+}
+
+void trap_waits_of_a_ring() {
+  std::array<char, 16> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  if (std::string_view(name.data()).starts_with(kRingThreads)) trap_waits();
 }
 
 }  // namespace streamfs::frontend

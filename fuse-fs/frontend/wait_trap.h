@@ -13,5 +13,8 @@ namespace streamfs::frontend {
 bool traps_waits();  // returns whether the environment asks for it
 // Arms the calling thread and every thread that it starts later. Does nothing the second time.
 void trap_waits();
+// Does so if libfuse named the thread a ring's. Threads of /dev/fuse may wait: they serve requests
+// until libfuse has started its rings, and ever after if it cannot.
+void trap_waits_of_a_ring();
 
 }  // namespace streamfs::frontend

@@ -34,6 +34,10 @@ WorkerPool::WorkerPool(std::string name, unsigned threads_max, std::optional<uns
 }
 
 WorkerPool::~WorkerPool() {
+  finish();
+}
+
+void WorkerPool::finish() {
   std::vector<std::thread> threads;
   {
     const MutexLock lock(mutex_);

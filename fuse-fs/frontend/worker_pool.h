@@ -1,7 +1,6 @@
 // Threads for tasks that must not run on a thread that serves the transport.
 //
-// Thread safety: any thread may call post(), until the destructor begins. The destructor runs all
-// posted tasks, then joins.
+// Thread safety: any thread may call post(), until finish() or the destructor begins.
 #pragma once
 
 #include <deque>
@@ -21,7 +20,7 @@ class WorkerPool {
   // processor `cpu` if it is given and the process may use it. Throws std::system_error if the
   // first thread cannot be started.
   WorkerPool(std::string name, unsigned threads_max, std::optional<unsigned> cpu = std::nullopt);
-  ~WorkerPool();
+  ~WorkerPool();  // calls finish()
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
@@ -29,6 +28,8 @@ class WorkerPool {
   // thread that takes a task first starts another one if none is idle, so post() starts no thread.
   // If that fails, tasks wait for the threads that there are.
   void post(std::function<void()> task);
+  // Returns once all posted tasks have run and the threads have ended. Requires: no post() follows.
+  void finish();
 
  private:
   void work();

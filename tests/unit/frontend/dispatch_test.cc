@@ -20,28 +20,29 @@ namespace streamfs::frontend {
 namespace {
 
 TEST(Dispatch, EachStartRunsWhereItsTransportCanWait) {
-  const auto where = [](Dispatcher& dispatcher, Start start) {
+  Dispatcher dispatcher;
+  dispatcher.expect_rings(4);
+  const auto where = [&dispatcher](From from, Start start) {
     std::promise<std::thread::id> ran;
-    dispatcher.run(start, [&ran] { ran.set_value(std::this_thread::get_id()); });
+    dispatcher.run(start, from, [&ran] { ran.set_value(std::this_thread::get_id()); });
     return ran.get_future().get();
   };
   const std::thread::id here = std::this_thread::get_id();
-  Dispatcher device;
-  EXPECT_EQ(where(device, Start::kTry), here);
-  EXPECT_EQ(where(device, Start::kWorker), here);
-  EXPECT_NE(where(device, Start::kKernel), here);
-  Dispatcher rings;
-  rings.begin_io_uring(4);
-  EXPECT_EQ(where(rings, Start::kTry), here);
-  EXPECT_NE(where(rings, Start::kWorker), here);
-  EXPECT_NE(where(rings, Start::kKernel), here);
+  EXPECT_EQ(where(From::kDevice, Start::kTry), here);
+  EXPECT_EQ(where(From::kDevice, Start::kWorker), here);
+  EXPECT_NE(where(From::kDevice, Start::kKernel), here);
+  EXPECT_EQ(where(From::kRing, Start::kTry), here);
+  EXPECT_NE(where(From::kRing, Start::kWorker), here);
+  EXPECT_NE(where(From::kRing, Start::kKernel), here);
 }
 
 // Returns whether each run of a task might wait, where the task hands off when it may not.
-std::vector<bool> runs_of(Dispatcher& dispatcher, Start start) {
+std::vector<bool> runs_of(From from, Start start) {
+  Dispatcher dispatcher;
+  dispatcher.expect_rings(4);
   std::vector<bool> runs;
   std::promise<void> ended;
-  dispatcher.run(start, [&] {
+  dispatcher.run(start, from, [&] {
     runs.push_back(may_wait());
     if (!may_wait()) return hand_off();
     ended.set_value();
@@ -51,19 +52,16 @@ std::vector<bool> runs_of(Dispatcher& dispatcher, Start start) {
 }
 
 TEST(Dispatch, ATryThatWouldWaitRunsAgainOnAWorker) {
-  Dispatcher device;
-  EXPECT_EQ(runs_of(device, Start::kTry), std::vector{true});
-  Dispatcher rings;
-  rings.begin_io_uring(4);
-  EXPECT_EQ(runs_of(rings, Start::kTry), (std::vector{false, true}));
-  EXPECT_EQ(runs_of(rings, Start::kWorker), std::vector{true});
-  EXPECT_EQ(runs_of(rings, Start::kKernel), std::vector{true});
+  EXPECT_EQ(runs_of(From::kDevice, Start::kTry), std::vector{true});
+  EXPECT_EQ(runs_of(From::kRing, Start::kTry), (std::vector{false, true}));
+  EXPECT_EQ(runs_of(From::kRing, Start::kWorker), std::vector{true});
+  EXPECT_EQ(runs_of(From::kRing, Start::kKernel), std::vector{true});
   EXPECT_TRUE(may_wait());
 }
 
 TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
   Dispatcher rings;
-  rings.begin_io_uring(4);
+  rings.expect_rings(4);
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -72,7 +70,7 @@ TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
     CPU_SET(cpu, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     std::promise<cpu_set_t> allowed;
-    rings.run(Start::kWorker, [&allowed] {
+    rings.run(Start::kWorker, From::kRing, [&allowed] {
       cpu_set_t mine;
       sched_getaffinity(0, sizeof mine, &mine);
       allowed.set_value(mine);
@@ -86,7 +84,7 @@ TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
 // The last entry of a queue stays free for the WRITEs that the others wait for.
 TEST(Dispatch, TheRequestWithAQueuesLastEntryDoesNotPush) {
   Dispatcher rings;
-  rings.begin_io_uring(2);
+  rings.expect_rings(2);
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&one);
@@ -96,7 +94,7 @@ TEST(Dispatch, TheRequestWithAQueuesLastEntryDoesNotPush) {
   std::promise<bool> first, second;
   rings.run(Start::kKernel,
             [&] { first.set_value(rings.push([&] { written.get_future().wait(); })); });
-  rings.run(Start::kKernel, [&] { second.set_value(rings.push([] {})); });
+  rings.run(Start::kKernel, From::kRing, [&] { second.set_value(rings.push([] {})); });
   EXPECT_FALSE(second.get_future().get());
   written.set_value();
   EXPECT_TRUE(first.get_future().get());
@@ -120,9 +118,9 @@ TEST(WaitTrapDeathTest, ARingThreadThatWaitsEndsTheProcess) {
 
 TEST(Dispatch, AThreadThatRepliesNeverPushes) {
   Dispatcher dispatcher;
-  dispatcher.begin_io_uring(4);
+  dispatcher.expect_rings(4);
   std::promise<std::pair<std::thread::id, std::thread::id>> ran;
-  dispatcher.run(Start::kKernel, [&] {
+  dispatcher.run(Start::kKernel, From::kRing, [&] {
     std::thread::id pusher;
     dispatcher.push([&pusher] { pusher = std::this_thread::get_id(); });
     ran.set_value({std::this_thread::get_id(), pusher});
