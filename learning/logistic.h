@@ -13,13 +13,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "base/huge_pages.h"
 #include "learning/tokens.h"
 
 namespace streamfs::learning {
 
-inline constexpr uint32_t kLandmarks = 16;
+inline constexpr uint32_t kLandmarks = 16, kHalfLandmarks = kLandmarks / 2;
 using Scores = std::array<float, kLandmarks>;  // shrunk log odds of living that long
 
 template <uint32_t kCount>
@@ -29,15 +30,16 @@ class Logistic {
   Scores score(const Tokens<kCount>& tokens) const;
   // `lived`: whether the write with these tokens was alive at the age of `landmark`.
   void train(uint32_t landmark, const Tokens<kCount>& tokens, bool lived);
-  float weight(uint32_t row, uint32_t landmark) const {
-    return rows_[row][landmark / kHalf].weights[landmark % kHalf];
+  // Returns the weights of a row for the first half of the landmarks (0) or the second (1).
+  std::span<const float, kHalfLandmarks> weights(uint32_t row, uint32_t half) const {
+    return rows_[row][half].weights;
   }
   // Returns the sum of the squared gradients of a weight's steps, slowly forgotten. A large sum
   // makes small steps.
   float gradients(uint32_t row, uint32_t landmark) const {
     return rows_[row][landmark / kHalf].gradients[landmark % kHalf];
   }
-  // Sets a weight and its sum of squared gradients, as weight() and gradients() returned them.
+  // Sets a weight and its sum of squared gradients, as weights() and gradients() returned them.
   void set(uint32_t row, uint32_t landmark, float weight, float gradients) {
     Half& half = rows_[row][landmark / kHalf];
     half.weights[landmark % kHalf] = weight;
@@ -54,7 +56,7 @@ class Logistic {
   static constexpr float kGradientsFirst = 1e-2F;
 
   // Training one landmark reads one cache line of each row.
-  static constexpr uint32_t kHalf = kLandmarks / 2;
+  static constexpr uint32_t kHalf = kHalfLandmarks;
   struct alignas(64) Half {
     std::array<float, kHalf> weights{};
     std::array<float, kHalf> gradients{};  // squared, summed

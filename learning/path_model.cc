@@ -33,7 +33,7 @@ PathModel::PathModel(uint64_t device_pages, uint64_t live_pages, size_t history_
 }
 
 void PathModel::snapshot() {
-  weights_ = PathWeights(trainer_.model());
+  weights_.take(trainer_.model());
   lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "learning/landmarks.h"
 #include "learning/logistic.h"
@@ -32,14 +33,26 @@ const Chances& chances() {
   return table;
 }
 
+// Rounds weights to whole units, halves away from zero. Each step is a loop of its own because
+// compilers vectorise such loops.
+void round_to_units(std::span<const float, kHalfLandmarks> weights,
+                    std::span<int8_t, kHalfLandmarks> out) {
+  std::array<float, kHalfLandmarks> units;
+  for (uint32_t j = 0; j < kHalfLandmarks; ++j)
+    units[j] = std::min(std::max(weights[j] / kWeightUnit, -127.0F), 127.0F);
+  std::array<int32_t, kHalfLandmarks> rounded;
+  for (uint32_t j = 0; j < kHalfLandmarks; ++j)
+    rounded[j] = static_cast<int32_t>(units[j] + std::copysign(0.5F, units[j]));
+  for (uint32_t j = 0; j < kHalfLandmarks; ++j) out[j] = static_cast<int8_t>(rounded[j]);
+}
+
 }  // namespace
 
-PathWeights::PathWeights(const Logistic<kPathTokens>& model) : rows_(kRows) {
+void PathWeights::take(const Logistic<kPathTokens>& model) {
   for (uint32_t row = 0; row < kRows; ++row) {
-    for (uint32_t j = 0; j < kLandmarks; ++j) {
-      const float units = std::clamp(model.weight(row, j) / kWeightUnit, -127.0F, 127.0F);
-      rows_[row][j] = static_cast<int8_t>(units + (units < 0 ? -0.5F : 0.5F));
-    }
+    const std::span<int8_t, kLandmarks> out(rows_[row]);
+    round_to_units(model.weights(row, 0), out.first<kHalfLandmarks>());
+    round_to_units(model.weights(row, 1), out.last<kHalfLandmarks>());
   }
 }
 

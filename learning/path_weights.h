@@ -25,7 +25,8 @@ float lifetime_of(const Tokens<kPathTokens>& tokens, WeightRows rows, const Land
 class PathWeights {
  public:
   PathWeights() : rows_(kRows) {}
-  explicit PathWeights(const Logistic<kPathTokens>& model);
+  // Replaces the weights by those of the model. Allocates nothing.
+  void take(const Logistic<kPathTokens>& model);
 
   WeightRows rows() const { return WeightRows(rows_); }
 
