@@ -21,10 +21,9 @@ using nlohmann::json;
 // Describes how requests come from the kernel and go to the device, with reasons.
 std::string transports_of(const json& status) {
   const std::string why = status.value("kernel_transport_reason", "");
-  std::string out =
-      fmt::format("{} from the kernel{}, {} to the device", status.value("kernel_transport", ""),
-                  why.empty() ? "" : " (" + why + ")",
-                  printable(status.value("device_transport", "")));
+  std::string out = fmt::format(
+      "{} from the kernel{}, {} to the device", status.value("kernel_transport", ""),
+      why.empty() ? "" : " (" + why + ")", printable(status.value("device_transport", "")));
   if (const uint64_t faults = count_of(status, "ring_major_faults"); faults > 0)
     out += fmt::format("; ring threads waited for {} pages of META", faults);
   return out;
