@@ -176,6 +176,25 @@ def test_a_class_of_chunks_that_no_page_was_in_has_no_evidence() -> None:
     assert (evidence[1:] == 0).all()
 
 
+@pytest.mark.parametrize(("vstreams", "told_apart"), [(1, True), (2, False)])
+def test_classes_of_chunks_tell_writes_apart_while_one_vstream_writes(
+    vstreams: int, *, told_apart: bool
+) -> None:
+    shapes = _core.SHAPES // _core.CHUNK_CLASSES
+    chunks = [1 * shapes, 2 * shapes]  # the same shape in a chunk of class 1, and of class 2
+    cells = np.array([v * _core.SHAPES + each for v in range(vstreams) for each in chunks])
+    deaths = np.zeros((len(cells), _core.AGE_BINS))
+    deaths[0::2, 4] = deaths[1::2, 14] = 10_000.0
+    entered = np.cumsum(deaths[:, ::-1], axis=1)[:, ::-1].copy()
+    learner = Learner(1 << 18, 8)
+    assert learner.life.restore(cells.astype(np.uint32), np.full(len(cells), 1e4), deaths, entered)
+    learner.refresh()
+    mean, _ = learner.expected(0)
+    short, long = mean[chunks]
+    assert (long - short > 8) == told_apart
+    assert (long == short) != told_apart
+
+
 def test_a_vstream_without_a_row_is_placed_as_one_that_nobody_met() -> None:
     learner = Learner(1 << 22, 8)
     numbers = np.arange(_core.TABLE_ROWS + 50)

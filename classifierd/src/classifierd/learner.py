@@ -28,7 +28,8 @@ Table = npt.NDArray[np.uint8]
 Known: TypeAlias = tuple[npt.NDArray[np.uint16], Table, Table]
 
 # Coarse to fine. Age and place apart come before both together (docs/EXPERIMENTS.md, "Placement of
-# generated workloads").
+# generated workloads"). Levels with the chunk's class apply while all writes are of one vStream:
+# beside vStreams they cost more than they tell (there, "Chunk classes").
 DEFAULT_LEVELS = (
     "overwrite",
     "age",
@@ -121,8 +122,12 @@ class Learner:
         epoch = self.settings.epoch_pages or epoch_pages_for(capacity_blocks)
         self.epoch_pages = epoch
         self.life = _core.LifeTable(capacity_blocks, epoch, self.settings.decay)
-        masks = [sum(_core.FEATURES[f] for f in lv.split("+")) for lv in self.settings.levels]
-        self._backoff = _core.Backoff(masks, self.settings.kappa, self.settings.deadband_log2)
+        levels = [level.split("+") for level in self.settings.levels]
+        self._backoff_of_one = self._backoff_by(levels)
+        self._backoff_of_many = self._backoff_by(
+            [level for level in levels if "chunk" not in level] or levels
+        )
+        self._backoff = self._backoff_of_one
         self._ids = ContextIds()
         self._kmeans = LifetimeKMeans(self.pstreams)
         self.vstreams: dict[int, VStream] = {}
@@ -135,6 +140,10 @@ class Learner:
         self.chunks_: Table = np.zeros(0, np.uint8)  # class of each chunk (clusters.py)
         self._speaking = False  # a table made from evidence exists
         self._stay: tuple[npt.NDArray[np.int64], Table] | None = None
+
+    def _backoff_by(self, levels: list[list[str]]) -> _core.Backoff:
+        masks = [sum(_core.FEATURES[feature] for feature in level) for level in levels]
+        return _core.Backoff(masks, self.settings.kappa, self.settings.deadband_log2)
 
     @property
     def known_(self) -> Known:
@@ -170,6 +179,8 @@ class Learner:
         cells, volume, _, _ = self.life.cells()
         if len(cells) == 0:
             return self.table_
+        one = len(np.unique(cells // _core.SHAPES)) < 2
+        self._backoff = self._backoff_of_one if one else self._backoff_of_many
         self._backoff.fit(self.life, self._ids.rows(self.vstreams.values()))
         numbers, stranger = self._with_rows(cells, volume)
         mean, _ = self._backoff.predict(numbers)

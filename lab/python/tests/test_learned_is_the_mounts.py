@@ -92,7 +92,7 @@ def assert_alike(placed: Tags, ours: Tags) -> None:
     assert (placed != ours).sum() <= len(ours) // 10_000
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 5])
 def test_random_writes_go_where_a_mount_puts_them(area: int, seed: int) -> None:
     workload = random_writes(seed)
     placed, served = placed_on_a_mount(workload, Mount(area))
