@@ -92,7 +92,7 @@ TEST(Dispatch, TheRequestWithAQueuesLastEntryDoesNotPush) {
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   std::promise<void> written;
   std::promise<bool> first, second;
-  rings.run(Start::kKernel,
+  rings.run(Start::kKernel, From::kRing,
             [&] { first.set_value(rings.push([&] { written.get_future().wait(); })); });
   rings.run(Start::kKernel, From::kRing, [&] { second.set_value(rings.push([] {})); });
   EXPECT_FALSE(second.get_future().get());
