@@ -21,7 +21,9 @@
 // A kKernel request waits for other requests, the WRITEs of dirty pages. Such requests have a pool
 // of their own: if they held all transport threads, none would be left to take the WRITEs. Over
 // io_uring each also keeps an entry of its processor's queue until it is answered, and a WRITE
-// needs one. So the request that takes a queue's last entry must not wait (push()).
+// needs one. So the request that takes a queue's last entry goes on without a push(): an LSEEK then
+// takes what the server does not know for data, and a RENAME over a file leaves pages that only the
+// kernel has to the next write-back.
 //
 // A thread that pushes dirty pages never replies, and a thread that replies never pushes. The
 // kernel hands a ring entry's next request to the thread that sent the last reply of that entry, as
