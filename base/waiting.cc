@@ -13,8 +13,15 @@ bool& trying() {
   return mine;
 }
 
-std::atomic<uint64_t> waits{0};
-std::atomic<bool> aborts{false};
+std::atomic<uint64_t>& waits() {
+  static std::atomic<uint64_t> count{0};
+  return count;
+}
+
+std::atomic<bool>& aborts() {
+  static std::atomic<bool> on{false};
+  return on;
+}
 
 }  // namespace
 
@@ -32,16 +39,16 @@ bool may_wait() {
 
 void about_to_wait() {
   if (may_wait()) return;
-  waits.fetch_add(1, std::memory_order_relaxed);
-  SFS_ASSERT(!aborts.load(std::memory_order_relaxed));
+  waits().fetch_add(1, std::memory_order_relaxed);
+  SFS_ASSERT(!aborts().load(std::memory_order_relaxed));
 }
 
 void abort_on_waits() {
-  aborts.store(true, std::memory_order_relaxed);
+  aborts().store(true, std::memory_order_relaxed);
 }
 
 uint64_t waits_while_trying() {
-  return waits.load(std::memory_order_relaxed);
+  return waits().load(std::memory_order_relaxed);
 }
 
 }  // namespace streamfs

@@ -4,12 +4,12 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -41,7 +41,7 @@ std::vector<sock_filter> program() {
 }  // namespace
 
 bool traps_waits() {
-  const char* const asked = std::getenv("STREAMFS_TRAP_WAITS");
+  const char* const asked = secure_getenv("STREAMFS_TRAP_WAITS");
   return asked != nullptr && std::string_view(asked) == "1";
 }
 

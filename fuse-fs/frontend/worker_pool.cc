@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>

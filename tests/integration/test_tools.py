@@ -327,7 +327,7 @@ def test_without_permission_it_says_so(pair: Pair) -> None:
 
 
 def test_a_daemon_answers_when_the_command_returns_and_unmounts_on_a_signal(pair: Pair) -> None:
-    done = tool("streamfs", pair.data, pair.point, "-o", f"meta={pair.meta}")
+    done = tool("streamfs", pair.data, pair.point, "-o", f"meta={pair.meta},transport=dev")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     try:
         assert pair.point.is_mount()

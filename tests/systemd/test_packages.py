@@ -112,8 +112,8 @@ def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_pat
     # As it was built, our change in it.
     patch = (ROOT / "third_party/libfuse-3.18.3-uring-async-reply.patch").read_text()
     added = [line[1:] for line in patch.splitlines() if line.startswith("+\t")]
-    changed = ("fuse_uring.c", "fuse_lowlevel.c")
-    texts = [(tmp_path / "source/lib" / name).read_text() for name in changed]
+    changed = [line.split()[1] for line in patch.splitlines() if line.startswith("+++ ")]
+    texts = [(tmp_path / "source" / name).read_text() for name in changed]
     assert all(any(line in text for text in texts) for line in added)
     mine = tmp_path / "mine"
     shutil.copytree(LIBFUSE, mine)

@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kMib = 1 << 20;
-constexpr uint64_t kGib = 1 << 30;
+constexpr uint64_t kOneGib = 1 << 30;
 
 // A machine with the files that the choice reads.
 class Machine {
@@ -128,26 +128,26 @@ TEST_F(TransportTest, WithoutSysNobodyKnowsTheNumberOfQueues) {
 }
 
 TEST_F(TransportTest, TheKernelWouldWaitForeverForAQueueThatLibfuseDoesNotMake) {
-  RingHost host = with_cpus(8, 4, 64 * kGib);
+  RingHost host = with_cpus(8, 4, 64 * kOneGib);
   EXPECT_EQ(why_no_io_uring(host), "");
   host.queues = 4;
   EXPECT_THAT(why_no_io_uring(host), HasSubstr("libfuse makes 4 queues"));
 }
 
 TEST_F(TransportTest, BuffersOfManyCpusNeedMemory) {
-  EXPECT_EQ(why_no_io_uring(with_cpus(1, 1, kGib)), "");
-  EXPECT_EQ(why_no_io_uring(with_cpus(512, 512, 128 * kGib)), "");
-  EXPECT_THAT(why_no_io_uring(with_cpus(512, 512, 32 * kGib)), HasSubstr("for 512 CPUs"));
+  EXPECT_EQ(why_no_io_uring(with_cpus(1, 1, kOneGib)), "");
+  EXPECT_EQ(why_no_io_uring(with_cpus(512, 512, 128 * kOneGib)), "");
+  EXPECT_THAT(why_no_io_uring(with_cpus(512, 512, 32 * kOneGib)), HasSubstr("for 512 CPUs"));
   EXPECT_THAT(why_no_io_uring(with_cpus(128, 128, 512 * kMib)), HasSubstr("(512.0 MiB)"));
 }
 
 TEST_F(TransportTest, CpusThatAreNotThereCostNoBuffers) {
-  EXPECT_EQ(why_no_io_uring(with_cpus(240, 4, 4 * kGib)), "");
-  EXPECT_NE(why_no_io_uring(with_cpus(240, 240, 4 * kGib)), "");
+  EXPECT_EQ(why_no_io_uring(with_cpus(240, 4, 4 * kOneGib)), "");
+  EXPECT_NE(why_no_io_uring(with_cpus(240, 240, 4 * kOneGib)), "");
 }
 
 TEST_F(TransportTest, ARefusedRingIsNamed) {
-  RingHost host = with_cpus(2, 2, 4 * kGib);
+  RingHost host = with_cpus(2, 2, 4 * kOneGib);
   host.refusal = "a sandbox refuses io_uring: Operation not permitted";
   EXPECT_EQ(why_no_io_uring(host), host.refusal);
 }
