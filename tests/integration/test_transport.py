@@ -87,7 +87,7 @@ def allowed() -> Iterator[None]:
 
 @pytest.fixture
 def forbidden(allowed: None) -> None:  # noqa: ARG001
-    """The kernel knows it, and is told not to."""
+    """The kernel supports FUSE over io_uring, and enable_uring is N."""
     SWITCH.write_text("N\n")
 
 
@@ -109,7 +109,7 @@ def test_io_uring_is_the_default_where_the_kernel_offers_it(pair: Pair) -> None:
 def test_the_environment_does_not_switch_rings_on(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """libfuse reads it, and a mount through /dev/fuse may block the thread that takes a request."""
+    """libfuse reads FUSE_URING_ENABLE. A mount through /dev/fuse may block its threads."""
     monkeypatch.setenv("FUSE_URING_ENABLE", "1")
     mount = pair.mount("transport=dev")
     assert ring_threads(mount) == {}
@@ -166,6 +166,36 @@ def test_rings_that_libfuse_cannot_start_leave_dev_fuse(pair: Pair) -> None:
 
 def first_cpu() -> int:
     return min(os.sched_getaffinity(0))
+
+
+# Seeks in a file with dirty pages and renames it over another, again and again.
+DIRTY = """
+import errno, os, sys
+point, name = sys.argv[1:]
+for turn in range(40):
+    with open(f"{point}/{name}", "wb") as file:
+        file.write(os.urandom(1 << 18))
+        file.flush()
+        try:
+            assert os.lseek(file.fileno(), 0, os.SEEK_DATA) == 0
+        except OSError as error:
+            assert error.errno == errno.EAGAIN, error
+        os.rename(f"{point}/{name}", f"{point}/{name}-old")
+"""
+
+
+@pytest.mark.usefixtures("allowed")
+def test_more_seeks_and_renames_of_dirty_files_than_a_queue_has_entries_end(pair: Pair) -> None:
+    """Each of them keeps an entry and waits for WRITEs, which the server's threads cause."""
+    one = {first_cpu()}
+    mount = pair.mount("transport=io_uring", before=lambda: os.sched_setaffinity(0, one))
+    words = ["taskset", "-c", str(first_cpu()), sys.executable, "-c", DIRTY, mount.point]
+    workers = [subprocess.Popen([*words, f"f{number}"]) for number in range(24)]
+    try:
+        assert [worker.wait(timeout=120) for worker in workers] == [0] * len(workers)
+    except subprocess.TimeoutExpired:
+        run("umount", "-f", mount.point, check=False)  # ends the connection, so that none waits
+        raise
 
 
 @pytest.mark.usefixtures("allowed")
@@ -274,7 +304,7 @@ def test_a_cpu_may_go_and_come_while_it_is_mounted(pair: Pair) -> None:
 @pytest.mark.usefixtures("allowed")
 @pytest.mark.parametrize("level", [1, 2])
 def test_io_uring_may_be_disabled(pair: Pair, level: int) -> None:
-    """1 refuses it to processes without CAP_SYS_ADMIN, 2 to all."""
+    """Level 1 refuses io_uring to processes without CAP_SYS_ADMIN, level 2 to all."""
     with kept(DISABLED):
         DISABLED.write_text(str(level))
         mount = pair.mount()

@@ -1,5 +1,5 @@
 // Operations that a ring thread tries: they finish without a device, or would wait and change
-// nothing that counts.
+// nothing that a second run would change again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,6 +106,19 @@ TEST(Try, ATruncateFinishesUnlessItCutsABlockOnTheDevice) {
   EXPECT_EQ(rig.read(id, kBlockSize, kBlockSize), Rig::filled(kBlockSize, 0));
 }
 
+TEST(Try, AWaitIsCounted) {
+  Rig rig;
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const uint64_t before = waits_while_trying();
+  const InodeId id = rig.create("a");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kSomeBlocks, 1)).ok());
+  {
+    const Trying trying;
+    ASSERT_TRUE(rig.fs().sync().ok());  // may not be tried
+  }
+  EXPECT_GT(waits_while_trying(), before);
+}
+
 TEST(Try, ARangeThatIsHeldWouldWait) {
   RangeLock lock;
   const RangeLock::Guard held(lock, 0, 9, RangeLock::Access::kShared);
@@ -115,8 +128,8 @@ TEST(Try, ARangeThatIsHeldWouldWait) {
   EXPECT_TRUE(RangeLock::Guard(lock, 10, 20, RangeLock::Access::kExclusive));
 }
 
-// As the frontend does: what would wait runs again on a thread that may. Content, space and checks
-// are those of a filesystem that always waits, and no try waits for the device.
+// Each operation that would wait runs again where it may wait, as in the frontend. Content equals
+// that of a model, META is sound, and no try waits for the device.
 class RandomTries : public ::testing::TestWithParam<bool> {};
 
 TEST_P(RandomTries, EndAsIfNobodyHadTried) {
