@@ -55,8 +55,10 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
       if (run.zero) {
         std::memset(part.data(), 0, part.size());
       } else {
-        if (!may_wait() && !core_.write_cache.read_cached(run.block, part)) return would_wait();
-        if (may_wait()) batch.read(run.block, part);
+        if (may_wait())
+          batch.read(run.block, part);
+        else if (!core_.write_cache.read_cached(run.block, part))
+          return would_wait();
         loaded.push_back({run.block, part});
       }
     }
