@@ -8,7 +8,7 @@ inline constexpr int kNoMatch = 2;        // streamctl probe found no streamfs, 
 inline constexpr int kUsage = 64;         // unknown option, missing argument
 inline constexpr int kForeign = 65;       // not a streamfs device, or not this filesystem's pair
 inline constexpr int kNoDevice = 66;      // a path does not exist or cannot be opened
-inline constexpr int kNoFuse = 69;        // /dev/fuse missing or refused, or no io_uring to it
+inline constexpr int kNoFuse = 69;        // /dev/fuse or transport=io_uring not available
 inline constexpr int kIo = 70;            // any other error
 inline constexpr int kNotEmpty = 73;      // the target holds something, or exists
 inline constexpr int kTooSmall = 74;      // device below the minimum

@@ -1,5 +1,5 @@
 // Counts reads and writes by their size, in bytes.
-// Thread safety: any thread, in memory of its own (base/thread_histograms.h).
+// Thread safety: any thread (base/thread_histograms.h).
 #pragma once
 
 #include <cstddef>

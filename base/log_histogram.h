@@ -2,10 +2,10 @@
 // minutes, and sizes in bytes.
 //
 // The buckets are those of HdrHistogram: each power of two is divided into 64 buckets of equal
-// width, and values up to 128 have a bucket each. The middle of a bucket differs from every value
-// in the bucket by less than 1/128 (0.8 %) of the value, so a figure that is read from a bucket's
-// middle has two significant digits. 128 buckets would halve the error, which needs no third digit,
-// and double the memory.
+// width. Each value from 2 to 128 has its own bucket; 0 and 1 share one. The middle of a bucket
+// differs from every value in the bucket, from 1 to 2^37, by less than 1/128 (0.8 %) of the value,
+// so a figure that is read from a bucket's middle has two significant digits. 128 buckets would
+// halve the error and double the memory.
 //
 // A bucket includes its upper bound and excludes its lower one. So a request of 4096 bytes belongs
 // to "at most 4096", and both 2^n and 1000 · 2^n are upper bounds: a histogram with powers of two
@@ -59,9 +59,11 @@ struct LogHistogram {
 
   uint64_t count() const;
   // Returns the middle of the bucket that has the value at rank ceil(share · count()); 0 if the
-  // histogram is empty. quantile(1) is the largest value. Requires: 0 < share ≤ 1.
+  // histogram is empty. quantile(1) is the middle of the highest bucket in use. Requires: 0 < share
+  // ≤ 1.
   double quantile(double share) const;
-  // Returns the values that were added since the histogram was `before`.
+  // Returns the values that were added since the histogram was `before`. A bucket that has fewer
+  // values than before counts 0.
   LogHistogram since(const LogHistogram& before) const;
 };
 

@@ -1,4 +1,5 @@
-// Histograms for many threads, beside thread_counters.h. Each thread counts in memory of its own.
+// Histograms for many threads, beside thread_counters.h. Threads count in 16 lines of memory; with
+// more than 16 threads some share a line.
 //
 // Memory: a thread's histogram takes 264 bytes, and 512 bytes for each octave that has a value;
 // they are allocated when the first value comes. Ten octaves, the times of a typical operation,
@@ -56,7 +57,7 @@ class ThreadHistograms {
   }
 
  private:
-  static constexpr size_t kLines = 16;  // with more threads, some share a line
+  static constexpr size_t kLines = 16;
   struct alignas(kLineSize) Octave {
     std::array<std::atomic<uint64_t>, LogBuckets::kPerOctave> counts{};
   };

@@ -10,8 +10,8 @@
 // are held for memory accesses only do not count. An operation returns would_wait() before it
 // changes anything that a second run would change again.
 //
-// Thread safety: the state belongs to the calling thread. waits_while_trying() may be called by any
-// thread.
+// Thread safety: any thread. A Trying concerns the calling thread; abort_on_waits() and
+// waits_while_trying() concern the process.
 #pragma once
 
 #include <cerrno>
@@ -21,6 +21,8 @@
 
 namespace streamfs {
 
+// Forbids the calling thread to wait while it lives. Requires: no other Trying of this thread
+// lives.
 class Trying {
  public:
   Trying();
@@ -35,8 +37,8 @@ bool may_wait();
 inline Error would_wait() {
   return EWOULDBLOCK;
 }
-// Returns whether an error of a call in a Trying is would_wait(). No device was asked there, so no
-// device has returned that error.
+// Returns whether `error` is would_wait(). Always false outside a Trying. In one no device is
+// asked, so EWOULDBLOCK cannot be a device's error.
 inline bool is_would_wait(const Error& error) {
   return error.code == EWOULDBLOCK && !may_wait();
 }
@@ -45,8 +47,8 @@ bool is_would_wait(const Result<T>& done) {
   return !done.ok() && is_would_wait(done.error());
 }
 
-// Call it where a thread is about to wait for a device. Counts a wait that a Trying forbids, which
-// is a defect. Aborts the process in this case if abort_on_waits() was called.
+// Call it right before a wait for a device. In a Trying such a wait is a defect: it is counted, and
+// aborts the process if abort_on_waits() was called.
 void about_to_wait();
 void abort_on_waits();
 uint64_t waits_while_trying();

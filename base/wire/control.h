@@ -11,14 +11,13 @@
 //               "looked_at" (the last generation adopted or refused), "adoptions", "refused",
 //               "refusal" (the reason of the last refusal), "telemetry_records"}
 //   metrics   → {"schema", "version", "bounds_us": [...], "ops": [{"op", "sum_ns", "counts",
-//               "buckets"}], "sizes": SIZES}: latencies of requests since the mount. counts[i]
-//               requests took at most bounds_us[i] and more than the bound before it; the last
-//               count is of requests above all bounds. "buckets" has the same requests with two
-//               significant digits: each [above_ns, up_to_ns, count] that is not empty, in
-//               ascending order (base/log_histogram.h). SIZES are [{"side" ("kernel": READ and
-//               WRITE requests; "device": requests to DATA), "op" ("read", "write"), "sum_bytes",
-//               "buckets" in bytes
-//               }]
+//               "buckets"}], "sizes": SIZES}: latencies and sizes of requests since the mount.
+//               counts[i] requests took at most bounds_us[i] and more than the bound before it; the
+//               last count is of requests above all bounds. "buckets" has the same requests with
+//               two significant digits: each [above_ns, up_to_ns, count] that is not empty, in
+//               ascending order (base/log_histogram.h). SIZES are [{"side", "op", "sum_bytes",
+//               "buckets"}]: the side is "kernel" (READ and WRITE requests) or "device" (requests
+//               to DATA), the op "read" or "write", and the buckets count bytes
 //   savings   {"report": {"version": 1, "one_in", "all": PERIOD, "month": PERIOD}}, from the
 //               connection that is attached, where PERIOD is {"since_ms", "written_bytes",
 //               "nand_off_bytes", "nand_placed_bytes", "nand_oracle_bytes", "saved_low_bytes",

@@ -4,11 +4,11 @@
 // wait for a flush and another block can be spared, the data goes to the other block instead.
 // A read ends at the file's end, returns zeroes for holes and unwritten blocks, and fails with EIO
 // at a block with a wrong checksum.
-// Thread safety: any thread may call any method; each may wait for the device. Requires: the caller
-// holds no range of the file. In a Trying (base/waiting.h) read(), write() and truncate() return
-// would_wait() instead of waiting; the caller must not try the other methods. It has checked that
-// the mount is writable and, for the last three methods, that the range ends at kMaxFileBytes or
-// before. Errors of all: ESTALE (the inode is gone), EIO. After a crash: see write_job.h.
+// Thread safety: any thread may call any method. In a Trying (base/waiting.h) read(), write() and
+// truncate() return would_wait() instead of waiting for the device; the other methods may wait.
+// Requires: the caller holds no range of the file. It has checked that the mount is writable and,
+// for the last three methods, that the range ends at kMaxFileBytes or before. Errors of all: ESTALE
+// (the inode is gone), EIO. After a crash: see write_job.h.
 #pragma once
 
 #include <cstdint>

@@ -313,7 +313,7 @@ Result<FreeTrim> FilesystemImpl::trim_free(BlockNo from, uint64_t milliseconds) 
   return trims_->trim_free(from, [&] { return clock_.monotonic_ms() >= deadline; });
 }
 
-// A change after META's medium has failed waits for the medium (changed()).
+// Once META's medium has failed, changed() waits for it.
 Result<void> FilesystemImpl::may_change() const {
   if (!may_wait() && barrier_->damaged()) return would_wait();
   return health_.writable();

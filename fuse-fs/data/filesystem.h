@@ -3,8 +3,8 @@
 //
 // Thread safety: any thread may call any method. In a Trying (base/waiting.h), a method that would
 // wait for a device returns would_wait() instead, and the caller runs it again elsewhere. Only
-// methods marked "tries" may be called there. A change under dirsync waits after the change, so no
-// Trying may make it.
+// methods that "may be tried" may be called there. A change under dirsync waits after the change,
+// so no Trying may make it.
 //
 // Errors, beside those that a method names: ESTALE (the inode was freed), EIO, and for every change
 // EROFS. After an error that loses durability the mount is read-only (Status::degraded_read_only).
@@ -195,8 +195,7 @@ class Filesystem {
   virtual Result<void> unmount() = 0;
 
   virtual InodeId root() const = 0;
-  // ---- Names: as meta::Engine; create adds placement. All tries, but rename() that replaces a
-  // file.
+  // ---- Names: as meta::Engine; create adds placement. All may be tried.
   virtual Result<meta::Attributes> lookup(InodeId parent, std::string_view name) = 0;
   virtual Result<meta::Attributes> create(InodeId parent, std::string_view name, uint32_t mode,
                                           uint64_t rdev, std::string_view symlink_target,
@@ -207,8 +206,8 @@ class Filesystem {
   virtual Result<void> unlink(InodeId parent, std::string_view name) = 0;
   virtual Result<void> rmdir(InodeId parent, std::string_view name) = 0;
   // If a regular file is replaced, first calls `push_dirty`, which makes the kernel write back the
-  // source's dirty pages, and then flushes and commits the source. It waits in that case, and the
-  // caller must not try it.
+  // source's dirty pages, and then flushes and commits the source. In a Trying it then
+  // returns would_wait(). `push_dirty` may leave pages in the kernel (frontend/dispatch.h).
   virtual Result<void> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags,
                               const std::function<void(InodeId)>& push_dirty,
@@ -223,7 +222,7 @@ class Filesystem {
   virtual void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) = 0;
   virtual void forget(InodeId id, uint64_t count) = 0;
 
-  // ---- Attributes; all tries
+  // ---- Attributes. All may be tried.
   virtual Result<meta::Attributes> attributes(InodeId id) = 0;
   virtual Result<meta::Attributes> set_attributes(InodeId id,
                                                   const meta::AttributeChange& change) = 0;
@@ -235,7 +234,7 @@ class Filesystem {
   virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
   virtual meta::Space space() = 0;
 
-  // ---- Data. All but allocate() and seek() are tries; these two may wait.
+  // ---- Data. read(), write(), truncate() and fsync() may be tried. The others may wait.
   virtual Result<size_t> read(InodeId id, uint64_t offset, Bytes out) = 0;  // short at the end
   // Requires: one call for each WRITE request, as placement learns from the request's length.
   virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
@@ -253,7 +252,7 @@ class Filesystem {
   // the others and returns the error. Succeeds at once on a read-only mount.
   virtual Result<void> sync() = 0;
 
-  // ---- Placement; all tries
+  // ---- Placement. All may be tried.
   // The next four calls store or clear the inode's vStream, and return its vStream afterwards. If
   // the placement mode ignores hints, the first three store nothing. Errors: ERANGE, EINVAL and
   // ENOSPC of Placement::by_number(), by_name() and by_rw_hint().

@@ -135,7 +135,8 @@ class FilesystemImpl final : public Filesystem {
   // Returns the vStream that the attributes name, or the default one if the generation differs.
   VStreamId stored_vstream(const meta::Attributes& attributes) const;
   HintReply reply_of(const placement::VStreamInfo& info) const;
-  Result<void> may_change() const;  // would_wait(): the change would wait, as META has failed
+  // Errors: would_wait(), in a Trying after META's medium has failed; those of Health::writable().
+  Result<void> may_change() const;
   Result<void> writable() const;
 
   // Waits until the growth that is under way has ended. Returns false if there was none.

@@ -23,8 +23,8 @@ class RangeLock {
   };
 
  public:
-  // Holds [first, last] (any unit) while it lives. In a Trying (base/waiting.h) it is false, and
-  // holds nothing, if it would have to wait.
+  // Holds [first, last] (any unit) while it lives. In a Trying (base/waiting.h) a
+  // guard that would have to wait holds nothing and converts to false.
   class Guard {
    public:
     Guard(RangeLock& lock, uint64_t first, uint64_t last, Access access);

@@ -56,9 +56,10 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // Requires: no thread reads the blocks before it writes them.
   void discard(BlockNo first, uint64_t count);
 
-  // Returns whether put() would take `fresh` new blocks, until another thread takes the room.
+  // Returns whether put() would take `fresh` new blocks. Another thread may take the room
+  // meanwhile.
   bool takes(uint64_t fresh);
-  // Returns whether put() would replace these blocks, until they are written out.
+  // Returns whether put() would replace these blocks. Another thread may write them out meanwhile.
   bool holds(BlockNo first, uint64_t count) const;
   // Reads blocks that are all cached or being written. Returns false if one is neither.
   bool read_cached(BlockNo first, Bytes bytes) const;

@@ -82,7 +82,7 @@ inline std::span<char> ring_payload([[maybe_unused]] fuse_req_t req) {
   return {};
 }
 
-// Runs task(context), which answers the request, from `start` on (dispatch.h). The task may run
+// Runs task(context) where `start` says (dispatch.h). The task answers the request. It may run
 // twice, so it must not move its captures away. After a shutdown the answer is EIO.
 template <typename Task>
 void run_from(Start start, fuse_req_t req, Task task) {
@@ -104,7 +104,7 @@ void run_from(Start start, fuse_req_t req, Task task) {
       });
 }
 
-// As run_from(), from where the operation in hand starts.
+// Calls run_from() with start_of() of the operation that this thread has in hand.
 template <typename Task>
 void run(fuse_req_t req, Task task) {
   const bool names_wait = context_of(req).settings.names_wait;

@@ -87,7 +87,7 @@ void Dispatcher::expect_rings(unsigned entries) {
   const auto cpus = static_cast<unsigned>(std::max(get_nprocs_conf(), 1));
   entries_ = entries;
   in_kernel_ = std::make_unique<std::atomic<unsigned>[]>(cpus);
-  // A queue's entries bound its requests in hand.
+  // A queue has at most `entries` requests in hand, so its workers need no more threads.
   for (unsigned each = 0; each < cpus; ++each)
     workers_.push_back(
         std::make_unique<WorkerPool>(fmt::format("fs-worker-{}", each), entries, each));
@@ -98,7 +98,7 @@ size_t Dispatcher::cpu() const {
   return static_cast<size_t>(std::max(sched_getcpu(), 0)) % workers_.size();
 }
 
-// The pool may be full of requests that wait for this queue, so the last one goes to a worker.
+// The request with the last entry runs on a worker (dispatch.h).
 void Dispatcher::run_on_kernel_pool(From from, std::function<void()> task) {
   if (from == From::kDevice) return kernel_.post(std::move(task));
   std::atomic<unsigned>& in_hand = in_kernel_[cpu()];

@@ -6,24 +6,28 @@
 //   program on CPU k ──► ring thread k ── tries ──► replies
 //                              └─ it would wait ──► a worker of CPU k ──► replies
 //
-// No request leaves its processor, because waking a thread on another one costs more than most
-// requests. A try ends before it changes anything (base/waiting.h), and the worker then starts
-// over. Device completions arrive on the worker that waits for them (fuse-fs/uring/ring.h).
+// A request that starts with kTry or kWorker stays on the processor of its ring, if the process may
+// use it. A try that would wait has made only changes that a second run leaves as they are
+// (base/waiting.h); the worker then starts over. Device completions arrive on the worker that waits
+// for them (fuse-fs/uring/ring.h).
 //
-//   operation                   start     reason
-//   FALLOCATE                   kWorker   it may write zeroes and raise the format's version
-//   a change of names, dirsync  kWorker   it waits for META after the change
-//   a WRITE with O_DSYNC        kWorker   the same (direct_io only)
-//   LSEEK                       kKernel   the kernel does not write dirty pages back before it
-//   RENAME over a file          kKernel   the source's dirty pages must be durable first
-//   all others                  kTry
+//   operation                              start     reason
+//   FALLOCATE                              kWorker   it may write zeroes and raise the version
+//   a change of names, attributes, xattrs  kWorker   it waits for META after the change
+//     or hints, dirsync
+//   a WRITE with O_DSYNC (direct_io)       kWorker   it waits for the flush of its data
+//   LSEEK                                  kKernel   the kernel keeps dirty pages before it
+//   RENAME over a file                     kKernel   the source's dirty pages go first
+//   all others                             kTry
 //
 // A kKernel request waits for other requests, the WRITEs of dirty pages. Such requests have a pool
-// of their own: if they held all transport threads, none would be left to take the WRITEs. Over
-// io_uring each also keeps an entry of its processor's queue until it is answered, and a WRITE
-// needs one. So the request that takes a queue's last entry goes on without a push(): an LSEEK then
-// takes what the server does not know for data, and a RENAME over a file leaves pages that only the
-// kernel has to the next write-back.
+// of unpinned threads: if they held all transport threads, none would be left to take the WRITEs.
+// Over io_uring each also keeps an entry of its processor's queue until it is answered, and a WRITE
+// needs one. So push() does nothing for the request that takes a queue's last entry, and that
+// request runs on a worker: all threads of the pool may be waiting for a WRITE of this queue. An
+// LSEEK then counts the file as data up to the size that the server knows, and returns EAGAIN
+// beyond it. After a crash, a RENAME over a file may then leave the name with the data that had
+// reached the server.
 //
 // A thread that pushes dirty pages never replies, and a thread that replies never pushes. The
 // kernel hands a ring entry's next request to the thread that sent the last reply of that entry, as
@@ -31,8 +35,9 @@
 // own WRITE is answered would never run that work. So push() runs on threads of its own, and its
 // caller waits in user space.
 //
-// Thread safety: any thread may call run(); any but a transport's thread may call push(). The task
-// itself must reply exactly once, or call hand_off() instead in a Trying.
+// Thread safety: run(), any thread that took a request; push(), any thread but a transport's;
+// expect_rings() and finish(), once, before the first run() and after the last. A task replies
+// exactly once, or calls hand_off() instead in a Trying.
 #pragma once
 
 #include <atomic>
@@ -66,7 +71,7 @@ class Dispatcher {
   // calls it, before any request comes from a ring.
   void expect_rings(unsigned entries);
 
-  // Requires: called by the thread that took the request. `task` can be copied, and called twice.
+  // Requires: this thread took the request. `task` can be copied, and called twice.
   template <typename Task>
   void run(Start start, From from, Task&& task) {
     if (start == Start::kKernel) return run_on_kernel_pool(from, std::forward<Task>(task));

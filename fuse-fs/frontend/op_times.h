@@ -6,7 +6,7 @@
 // timed.
 //
 // Thread safety: any thread. Threads count apart (base/thread_histograms.h): a request takes two
-// readings of the clock and two additions to memory of its own thread.
+// readings of the clock and two atomic additions.
 #pragma once
 
 #include <fuse_lowlevel.h>

@@ -87,7 +87,9 @@ Result<void> write_back(Context& context, InodeId id, uint64_t offset, ConstByte
   return done;
 }
 
-// Seeks in a file of which the kernel may have dirty pages. Errors: EAGAIN, only they can tell.
+// Seeks in a file of which the kernel may have dirty pages. The bytes up to the size that the
+// server knows count as data, and lseek(2) allows that. Errors: EAGAIN, `from` is at or past that
+// size, and only the kernel knows whether data follows.
 Result<uint64_t> seek_unpushed(Context& context, InodeId id, uint64_t from, int whence) {
   SFS_ASSIGN(const meta::Attributes now, context.fs().attributes(id));
   if (from >= now.size) return Error{EAGAIN};
@@ -160,8 +162,7 @@ void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t len
 }
 
 // The kernel does not write dirty pages back before an lseek, so a file that is being written would
-// seem to be all hole. If they cannot be written back, the file counts as all data up to the size
-// that the server knows: a position that lseek(2) allows, at which the caller asks again.
+// seem to be all hole. The request with its queue's last entry cannot push them (dispatch.h).
 void lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* /*file*/) {
   run(req, [=](Context& c) {
     const InodeId id = c.inode(ino);

@@ -39,7 +39,7 @@ class InHand {
   }
   class Elsewhere;
   // Lives while a thread has a request in hand. `look` is the result of take(). At the Turn's end
-  // the request has its answer.
+  // the request has its answer, unless goes_on() was called.
   class Turn {
    public:
     Turn(InHand& requests, std::optional<unsigned> look)
@@ -52,7 +52,8 @@ class InHand {
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    // Says that the request has no answer at the Turn's end. Another Turn takes the same look.
+    // Leaves the request without an answer at the Turn's end. Another Turn with the same look goes
+    // on with it.
     void goes_on() { goes_on_ = true; }
 
    private:

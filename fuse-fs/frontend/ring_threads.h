@@ -8,8 +8,8 @@ namespace streamfs::frontend {
 
 inline constexpr const char* kRingThreads = "fuse-ring-";  // libfuse's names begin so
 
-// Counts the page faults in which a ring thread waited for a disk: those of a META file that is not
-// in memory. 0 over /dev/fuse.
+// Returns how many major page faults the ring threads have had: pages of a META file, or of the
+// program, that had to be read from a disk. 0 over /dev/fuse.
 uint64_t ring_thread_faults();
 
 }  // namespace streamfs::frontend

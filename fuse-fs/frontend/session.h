@@ -48,7 +48,7 @@ class Session {
     Context::Settings context;
   };
   // Errors: those of check_mountpoint(); EACCES and EPERM (may not mount), EBUSY (mountpoint),
-  // EINVAL (an option), ENOPROTOOPT (transport=io_uring is not to be had). For a user other than
+  // EINVAL (an option), ENOPROTOOPT (transport=io_uring is unavailable). For a user other than
   // root, ENODEV may also mean that fusermount3 is missing.
   static Result<std::unique_ptr<Session>> mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options);

@@ -15,9 +15,9 @@
 namespace streamfs::frontend {
 
 enum class Transport : unsigned char {
-  kAuto,       // io_uring where it is to be had, else /dev/fuse
+  kAuto,       // io_uring if it is available, else /dev/fuse
   kIoUring,    // io_uring, or the mount fails
-  kPreferred,  // as kAuto, and the log warns whenever io_uring is not to be had
+  kPreferred,  // as kAuto, and the log warns whenever io_uring is unavailable
   kDev,        // /dev/fuse
 };
 
@@ -34,20 +34,23 @@ struct RingHost {
   uint64_t memory_bytes = 0;  // the machine's, or the control group's if that is less
   std::string refusal;        // why this process can open no ring; empty: it can
 };
-// Opens a ring for a test. `root` stands for "/" where files are read.
+// Opens a ring for a test. `root` replaces "/" for files under /sys and /proc; physical memory, the
+// number of queues and the test ring are always this machine's.
 RingHost look_at_host(const std::filesystem::path& root = "/");
-// Returns the memory that the queues of online processors take at most.
+// Returns the most memory that the queues take: buffers for each online processor, and a thread and
+// a ring for each possible one.
 uint64_t ring_bytes(const RingHost& host);
 // Returns why requests cannot come over io_uring, for an administrator; "" if they can.
 std::string why_no_io_uring(const RingHost& host);
 
 struct TransportChoice {
   bool io_uring = false;
-  std::string why;
+  std::string why;  // for an administrator
 };
-// Chooses, and logs why io_uring is not to be had. If `enable`, first switches the kernel's
-// parameter on, for all FUSE servers and until the next boot.
-// Errors: ENOPROTOOPT, with a sentence that says how to allow it, if kIoUring is not to be had.
+// Chooses, and logs the reason if kAuto or kPreferred falls back to /dev/fuse. If `enable`, first
+// switches the kernel's parameter on, for all FUSE servers and until the next boot.
+// Errors: ENOPROTOOPT if kIoUring is unavailable. The message gives the reason and, if only
+// enable_uring is off, how to switch it on.
 Result<TransportChoice> choose_transport(Transport wanted, bool enable,
                                          const std::filesystem::path& root = "/");
 // Returns the choice after libfuse got no rings. Errors: as choose_transport().

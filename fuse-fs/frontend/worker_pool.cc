@@ -66,8 +66,8 @@ void WorkerPool::add_thread() {
   }
 }
 
-// Waits for a task of a thread that has run `ran` ones since the last call. Returns an empty
-// function at the end.
+// Waits for a task and returns it; returns an empty function once the pool stops. `ran`: the number
+// of tasks, 0 or 1, that the calling thread has run since its last call.
 std::function<void()> WorkerPool::take(size_t ran) {
   const MutexLock lock(mutex_);
   busy_ -= ran;

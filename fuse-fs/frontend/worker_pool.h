@@ -17,7 +17,7 @@ namespace streamfs::frontend {
 class WorkerPool {
  public:
   // Starts the first thread at once, and others as they are needed, up to `threads_max`. All run on
-  // processor `cpu` if it is given and the process may use it. Throws std::system_error if the
+  // processor `cpu` if it is given and the process's cpuset has it. Throws std::system_error if the
   // first thread cannot be started.
   WorkerPool(std::string name, unsigned threads_max, std::optional<unsigned> cpu = std::nullopt);
   ~WorkerPool();  // calls finish()
@@ -25,10 +25,12 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Queues a task, which runs on any thread of the pool. Tasks begin in the order of post(). A
-  // thread that takes a task first starts another one if none is idle, so post() starts no thread.
-  // If that fails, tasks wait for the threads that there are.
+  // thread that takes a task first starts another one if none is idle; if that fails, tasks wait
+  // for the threads that there are. post() itself starts none: the thread would inherit the
+  // processors and the seccomp filter of its caller.
   void post(std::function<void()> task);
-  // Returns once all posted tasks have run and the threads have ended. Requires: no post() follows.
+  // Returns once all posted tasks have run and the threads have ended. May be called again.
+  // Requires: one thread at a time; no post() follows.
   void finish();
 
  private:

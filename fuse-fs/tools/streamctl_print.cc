@@ -25,7 +25,7 @@ std::string transports_of(const json& status) {
       "{} from the kernel{}, {} to the device", status.value("kernel_transport", ""),
       why.empty() ? "" : " (" + why + ")", printable(status.value("device_transport", "")));
   if (const uint64_t faults = count_of(status, "ring_major_faults"); faults > 0)
-    out += fmt::format("; ring threads waited for {} pages of META", faults);
+    out += fmt::format("; {} page faults of ring threads waited for a disk", faults);
   return out;
 }
 

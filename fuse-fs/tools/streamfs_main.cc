@@ -47,12 +47,11 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   idle_work=WHEN       let the SSD collect garbage while programs send no requests: auto (not on
                        battery; default), always, off
   real_time[=FACTOR]   let an emulated SSD answer no sooner than its flash would, times FACTOR
-  transport=WAY        take requests from the kernel over io_uring (the mount fails if it is not to
-                       be had), through dev (/dev/fuse), or auto: io_uring where it is to be had,
-                       else /dev/fuse (default auto)
-  io_uring, noio_uring
-                       work as transport=auto, with a warning if io_uring is not to be had; and as
-                       transport=dev
+  transport=WAY        take requests from the kernel by io_uring (the mount fails if it is not
+                       available), dev (/dev/fuse), or auto: io_uring if it is available, else
+                       /dev/fuse (default auto)
+  io_uring             work as transport=auto, with a warning if io_uring is not available
+  noio_uring           work as transport=dev
   enable_uring         switch FUSE over io_uring on in the kernel first, for all FUSE servers and
                        until the next boot (root only)
   request_timeout=S    end the mount when a request waits S seconds for a device that never

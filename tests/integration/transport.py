@@ -49,7 +49,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 
 def refusing(call: int = IO_URING_SETUP, code: int = errno.EPERM) -> Callable[[], None]:
-    """Make what refuses a system call to the process that calls it and what that becomes."""
+    """Return a function that makes the calling process fail ``call`` with ``code`` from then on."""
     instructions = (
         (_LOAD, 0, 0, 0),
         (_EQUAL, 0, 1, call),

@@ -28,8 +28,8 @@ Table = npt.NDArray[np.uint8]
 Known: TypeAlias = tuple[npt.NDArray[np.uint16], Table, Table]
 
 # Coarse to fine. Age and place apart come before both together (docs/EXPERIMENTS.md, "Placement of
-# generated workloads"). Levels with the chunk's class apply while all writes are of one vStream:
-# beside vStreams they cost more than they tell (there, "Chunk classes").
+# generated workloads"). Levels with the chunk's class apply while all writes are of one vStream;
+# with several they lower the share of the gap that is closed (there, "Chunk classes").
 DEFAULT_LEVELS = (
     "overwrite",
     "age",

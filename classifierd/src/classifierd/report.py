@@ -223,7 +223,7 @@ def _latencies(metrics: Answer) -> str:
     key = legend([(f"p{share * 100:g}", colour) for share, colour in _QUANTILES])
     label = "time from request to answer in the filesystem (right: how many)"
     chart = key + dots("Latency percentiles", made, label, seconds)
-    note = "Since the mount, with two significant digits. Waiting in the kernel is not in it."
+    note = "Since the mount, with two significant digits, without the time in the kernel's queue."
     return _section("Latency percentiles", note, chart)
 
 

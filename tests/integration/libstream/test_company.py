@@ -196,7 +196,7 @@ def test_a_mount_whose_daemon_is_gone_fails_the_same_way(mounted: pairs.Mount) -
     (mounted / "a-wal").touch()
     mounted.process.kill()
     mounted.process.wait(30)
-    # Over io_uring, a request that comes before the kernel has seen it gets ECONNABORTED.
+    # Over io_uring a request gets ECONNABORTED until the kernel notices that the daemon is dead.
     pairs.until(lambda: error_of(mounted.point) == errno.ENOTCONN, 10, "the end of the mount")
     script = python(f"""
         for mode in ("r+", "w"):

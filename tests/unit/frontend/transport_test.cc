@@ -1,4 +1,4 @@
-// Which transport a mount gets on which machine.
+// The choice of a mount's transport, by what the machine offers.
 #include "fuse-fs/frontend/transport.h"
 
 #include <gmock/gmock.h>
