@@ -189,7 +189,7 @@ def test_more_seeks_and_renames_of_dirty_files_than_a_queue_has_entries_end(pair
     """Each of them keeps an entry and waits for WRITEs, which the server's threads cause."""
     one = {first_cpu()}
     mount = pair.mount("transport=io_uring", before=lambda: os.sched_setaffinity(0, one))
-    words = ["taskset", "-c", str(first_cpu()), sys.executable, "-c", DIRTY, mount.point]
+    words = ["taskset", "-c", str(first_cpu()), sys.executable, "-c", DIRTY, str(mount.point)]
     workers = [subprocess.Popen([*words, f"f{number}"]) for number in range(24)]
     try:
         assert [worker.wait(timeout=120) for worker in workers] == [0] * len(workers)
