@@ -2,6 +2,7 @@
 // Lock order is written beside each member that is a lock.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
@@ -42,6 +43,7 @@ class SFS_TSA(capability("mutex")) Mutex {
   bool try_lock() SFS_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
 
  private:
+  friend class CondVar;
   static constexpr int kLooks = 64;  // a few microseconds
   std::mutex mutex_;
 };
@@ -97,7 +99,32 @@ class SFS_TSA(scoped_lockable) ReadLock {
   SharedMutex& mutex_;
 };
 
-// Waits on a Mutex that the caller holds: cv.wait(mutex).
-using CondVar = std::condition_variable_any;
+// A condition of a Mutex, which the caller of wait() and wait_for() holds. Unlike
+// std::condition_variable_any it has no lock of its own, for which a woken thread would wait.
+class CondVar {
+ public:
+  void wait(Mutex& mutex) SFS_REQUIRES(mutex) {
+    Held held(mutex);
+    condition_.wait(held.lock);
+  }
+  template <typename Rep, typename Period>
+  void wait_for(Mutex& mutex, std::chrono::duration<Rep, Period> time) SFS_REQUIRES(mutex) {
+    Held held(mutex);
+    condition_.wait_for(held.lock, time);
+  }
+  void notify_one() { condition_.notify_one(); }
+  void notify_all() { condition_.notify_all(); }
+
+ private:
+  // Lends a lock that is held already.
+  struct Held {
+    explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
+    ~Held() { lock.release(); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    std::unique_lock<std::mutex> lock;
+  };
+  std::condition_variable condition_;
+};
 
 }  // namespace streamfs
