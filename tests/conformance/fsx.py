@@ -2,6 +2,7 @@
 
 usage: python -m tests.conformance.fsx FSX OPERATIONS
 
+Divides the operations among the transports of requests that the kernel offers.
 Reads and writes by calls and by mappings, truncations, holes, preallocation, copy_file_range. A
 failure prints its seed: a number for fsx's -S. Unmounts whatever happens; exits 0 when every byte
 was right and fsck finds nothing.
@@ -13,11 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.conformance.sound import sound_mount
+from tests.conformance.sound import sound_mount, transports
 from tests.integration.pairs import Mount
 
 CONFIGURATION = Path(__file__).parent / "fsx.toml"
 FILES_LEAST = 2
+TRANSPORTS_MOST = 2
 OPERATIONS_MOST = 50_000  # on one file: the tool slows down with what it has done
 SECONDS_PER_OPERATION = 0.02  # ten times what it takes
 
@@ -37,12 +39,20 @@ def exercise(mount: Mount, program: str, operations: int, seed: int) -> bool:
     return done.returncode == 0
 
 
-def run_all(folder: Path, program: str, operations: int) -> bool:
+def run_all(folder: Path, transport: str, program: str, operations: int) -> bool:
     """Make a filesystem, run every seed on it, take it down again."""
     files = max(FILES_LEAST, operations // OPERATIONS_MOST)
     seeds = [random.randrange(1 << 31) for _ in range(files)]
-    with sound_mount(folder) as mount:
+    with sound_mount(folder, [transport]) as mount:
         return all(exercise(mount, program, operations // files, seed) for seed in seeds)
+
+
+def run_over(transport: str, program: str, operations: int) -> bool:
+    """Run so many operations on a mount with this option, and say how it went."""
+    with tempfile.TemporaryDirectory(prefix="fsx.") as name:
+        sound = run_all(Path(name), transport, program, operations)
+    print(f"fsx, {transport}: {operations} operations, {'every byte right' if sound else 'FAILED'}")
+    return sound
 
 
 def main(arguments: list[str]) -> int:
@@ -50,10 +60,9 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="fsx.") as name:
-        sound = run_all(Path(name), arguments[0], int(arguments[1]))
-    print(f"fsx: {arguments[1]} operations, {'every byte right' if sound else 'FAILED'}")
-    return 0 if sound else 1
+    program, operations = arguments[0], int(arguments[1]) // TRANSPORTS_MOST
+    ran = [run_over(transport, program, operations) for transport in transports()]
+    return 0 if all(ran) else 1
 
 
 if __name__ == "__main__":

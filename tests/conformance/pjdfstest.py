@@ -2,10 +2,10 @@
 
 usage: python -m tests.conformance.pjdfstest PJDFSTEST [PATTERN...]
 
-Runs as root, unmounts whatever happens, and ends with one line: how many failed, were skipped,
-passed. Exits 0 when nothing failed and nothing was skipped that Linux can do. The tests of a
-read-only filesystem run by themselves: others leave files open, and then no filesystem becomes
-read-only.
+Runs as root over each transport of requests and unmounts whatever happens. Prints a line for each
+transport: how many tests failed, were skipped, passed. Exits 0 when nothing failed and nothing was
+skipped that Linux can do. The tests of a read-only filesystem run by themselves: others leave files
+open, and then no filesystem becomes read-only.
 """
 
 import os
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.conformance.sound import sound_mount
+from tests.conformance.sound import sound_mount, transports
 from tests.integration.pairs import BIN
 
 CONFIGURATION = Path(__file__).parent / "pjdfstest.toml"
@@ -77,10 +77,10 @@ def run_tests(command: list[str], env: dict[str, str]) -> Counts:
     return Counts(ended["FAILED"], ended["skipped"], ended["ok"])
 
 
-def test_mount(folder: Path, program: str, patterns: list[str]) -> Counts:
+def test_mount(folder: Path, transport: str, program: str, patterns: list[str]) -> Counts:
     """Make a filesystem, run every test on it, take it down again."""
     second = Path(tempfile.mkdtemp(prefix="streamfs-conformance.", dir="/dev/shm"))
-    options = ("allow_other", "default_permissions", "suid", "dev")
+    options = ("allow_other", "default_permissions", "suid", "dev", transport)
     try:
         with sound_mount(folder, options) as mount:
             env = environment(folder)
@@ -98,24 +98,31 @@ def test_mount(folder: Path, program: str, patterns: list[str]) -> Counts:
     )
 
 
-def main(arguments: list[str]) -> int:
-    """Run and sum up."""
-    if not arguments or os.geteuid() != 0:
-        print(__doc__ if not arguments else "conformance tests mount as root", file=sys.stderr)
-        return 2
+def run_over(transport: str, program: str, patterns: list[str]) -> bool:
+    """Run everything on a mount with this option, and sum up; returns whether all is well."""
     # Not in TMPDIR: a socket's path holds 108 bytes, and the tests add names of their own.
     with tempfile.TemporaryDirectory(prefix="sfs.", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the tests' other users reach into it
-        counts = test_mount(folder, arguments[0], arguments[1:])
+        counts = test_mount(folder, transport, program, patterns)
     unexpected = sorted(counts.skipped - NOT_TOLD)
     for skipped in unexpected:
         print(f"{skipped}: skipped, although Linux can do it")
     print(
-        f"pjdfstest: {len(counts.failed)} failed, {len(counts.skipped)} skipped,"
+        f"pjdfstest, {transport}: {len(counts.failed)} failed, {len(counts.skipped)} skipped,"
         f" {len(counts.passed)} passed"
     )
-    return 1 if counts.failed or unexpected else 0
+    return not counts.failed and not unexpected
+
+
+def main(arguments: list[str]) -> int:
+    """Run over each transport."""
+    if not arguments or os.geteuid() != 0:
+        print(__doc__ if not arguments else "conformance tests mount as root", file=sys.stderr)
+        return 2
+    program, *patterns = arguments
+    ran = [run_over(transport, program, patterns) for transport in transports()]
+    return 0 if all(ran) else 1
 
 
 if __name__ == "__main__":

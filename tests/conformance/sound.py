@@ -5,6 +5,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.integration.pairs import Mount, Pair
+from tests.integration.transport import SWITCH, kept
+
+
+def transports() -> Iterator[str]:
+    """Yield mount options: one for each transport of requests that this kernel offers."""
+    yield "transport=dev"
+    if not SWITCH.exists():
+        print("transport=io_uring: not offered by this kernel")
+        return
+    with kept(SWITCH):
+        SWITCH.write_text("Y\n")
+        yield "transport=io_uring"
 
 
 @contextmanager
