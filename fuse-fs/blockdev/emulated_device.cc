@@ -45,6 +45,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1,
            std::string(name_of(geometry.victim)),
            geometry.map_unit_pages};
+  info_.in_process = true;
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {

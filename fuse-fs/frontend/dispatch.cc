@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "fuse-fs/frontend/wait_trap.h"
@@ -83,14 +84,16 @@ void Dispatcher::begin_try() const {
   if (traps_waits_) trap_waits_of_a_ring();
 }
 
-void Dispatcher::expect_rings(unsigned entries) {
+void Dispatcher::expect_rings(unsigned entries, Wakes wakes) {
   const auto cpus = static_cast<unsigned>(std::max(get_nprocs_conf(), 1));
   entries_ = entries;
   in_kernel_ = std::make_unique<std::atomic<unsigned>[]>(cpus);
   // A queue has at most `entries` requests in hand, so its workers need no more threads.
-  for (unsigned each = 0; each < cpus; ++each)
+  for (unsigned each = 0; each < cpus; ++each) {
+    const auto cpu = wakes == Wakes::kSameCpu ? std::optional(each) : std::nullopt;
     workers_.push_back(
-        std::make_unique<WorkerPool>(fmt::format("fs-worker-{}", each), entries, each));
+        std::make_unique<WorkerPool>(fmt::format("fs-worker-{}", each), entries, cpu));
+  }
 }
 
 // A ring thread stays on the processor of its queue, if the process may use that processor.

@@ -6,8 +6,11 @@
 //   program on CPU k ──► ring thread k ── tries ──► replies
 //                              └─ it would wait ──► a worker of CPU k ──► replies
 //
-// A request that starts with kTry or kWorker stays on the processor of its ring, if the process may
-// use it. A try that would wait has made only changes that a second run leaves as they are
+// A ring thread stays on its processor if the process may use it. So does a worker if a wait for
+// the data device ends on the processor where it began (Wakes); else the scheduler moves the worker
+// to the processor that takes the device's interrupts.
+//
+// A try that would wait has made only changes that a second run leaves as they are
 // (base/waiting.h); the worker then starts over. Device completions arrive on the worker that waits
 // for them (fuse-fs/uring/ring.h).
 //
@@ -54,6 +57,8 @@ namespace streamfs::frontend {
 
 enum class Start : unsigned char { kTry, kWorker, kKernel };
 enum class From : unsigned char { kDevice, kRing };  // /dev/fuse, io_uring
+// Where a wait for the data device ends: on the CPU that began it, or on any.
+enum class Wakes : unsigned char { kSameCpu, kAnyCpu };
 
 // Returns where an operation starts, apart from a RENAME over a file and a WRITE with O_DSYNC,
 // which their handlers know. `names_wait`: -o dirsync.
@@ -67,9 +72,9 @@ class Dispatcher {
  public:
   Dispatcher();
 
-  // Starts workers for rings with `entries` entries in each queue. Requires: the handler of INIT
-  // calls it, before any request comes from a ring.
-  void expect_rings(unsigned entries);
+  // Starts workers for rings with `entries` entries in each queue, at the CPUs that `wakes` says.
+  // Requires: the handler of INIT calls it, before any request comes from a ring.
+  void expect_rings(unsigned entries, Wakes wakes);
 
   // Requires: this thread took the request. `task` can be copied, and called twice.
   template <typename Task>

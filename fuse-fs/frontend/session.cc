@@ -225,12 +225,17 @@ Session::~Session() {
   fuse_session_destroy(session_);
 }
 
+Wakes Session::wakes() {
+  const Result<data::Status> now = context_.fs().status();
+  return now && now->device_info.in_process ? Wakes::kSameCpu : Wakes::kAnyCpu;
+}
+
 void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection, options_.context.direct_io);
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   if (!transport_.io_uring) refuse_io_uring(connection);
-  if (transport_.io_uring) context_.dispatcher.expect_rings(kQueueEntries);
+  if (transport_.io_uring) context_.dispatcher.expect_rings(kQueueEntries, wakes());
   kernel_ = connection;
 }
 

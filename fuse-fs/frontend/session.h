@@ -69,6 +69,7 @@ class Session {
  private:
   Session(data::Filesystem& fs, Clock& clock, Options options);
   Result<void> open();
+  Wakes wakes();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);
   Result<void> confirm_transport();

@@ -21,7 +21,7 @@ namespace {
 
 TEST(Dispatch, EachStartRunsWhereItsTransportCanWait) {
   Dispatcher dispatcher;
-  dispatcher.expect_rings(4);
+  dispatcher.expect_rings(4, Wakes::kSameCpu);
   const auto where = [&dispatcher](From from, Start start) {
     std::promise<std::thread::id> ran;
     dispatcher.run(start, from, [&ran] { ran.set_value(std::this_thread::get_id()); });
@@ -39,7 +39,7 @@ TEST(Dispatch, EachStartRunsWhereItsTransportCanWait) {
 // Returns whether each run of a task might wait, where the task hands off when it may not.
 std::vector<bool> runs_of(From from, Start start) {
   Dispatcher dispatcher;
-  dispatcher.expect_rings(4);
+  dispatcher.expect_rings(4, Wakes::kSameCpu);
   std::vector<bool> runs;
   std::promise<void> ended;
   dispatcher.run(start, from, [&] {
@@ -61,7 +61,7 @@ TEST(Dispatch, ATryThatWouldWaitRunsAgainOnAWorker) {
 
 TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
   Dispatcher rings;
-  rings.expect_rings(4);
+  rings.expect_rings(4, Wakes::kSameCpu);
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -81,10 +81,25 @@ TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
   sched_setaffinity(0, sizeof before, &before);
 }
 
+TEST(Dispatch, AWorkerMovesWhereTheDeviceWakesAnyProcessor) {
+  Dispatcher rings;
+  rings.expect_rings(4, Wakes::kAnyCpu);
+  cpu_set_t mine;
+  ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
+  std::promise<cpu_set_t> allowed;
+  rings.run(Start::kWorker, From::kRing, [&allowed] {
+    cpu_set_t found;
+    sched_getaffinity(0, sizeof found, &found);
+    allowed.set_value(found);
+  });
+  cpu_set_t found = allowed.get_future().get();
+  EXPECT_TRUE(CPU_EQUAL(&found, &mine));
+}
+
 // The last entry of a queue stays free for the WRITEs that the others wait for.
 TEST(Dispatch, TheRequestWithAQueuesLastEntryDoesNotPush) {
   Dispatcher rings;
-  rings.expect_rings(2);
+  rings.expect_rings(2, Wakes::kSameCpu);
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&one);
@@ -118,7 +133,7 @@ TEST(WaitTrapDeathTest, ARingThreadThatWaitsEndsTheProcess) {
 
 TEST(Dispatch, AThreadThatRepliesNeverPushes) {
   Dispatcher dispatcher;
-  dispatcher.expect_rings(4);
+  dispatcher.expect_rings(4, Wakes::kSameCpu);
   std::promise<std::pair<std::thread::id, std::thread::id>> ran;
   dispatcher.run(Start::kKernel, From::kRing, [&] {
     std::thread::id pusher;
