@@ -25,6 +25,7 @@
 #include "base/types.h"
 #include "fuse-fs/frontend/connection.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
+#include "fuse-fs/frontend/ring_scheduling.h"
 
 namespace {
 
@@ -105,7 +106,14 @@ class World {
   std::deque<Node> nodes_;  // by number; never freed
 };
 
+bool over_rings = false;  // constant once requests come
+
+// Returns the server's state. On a ring thread it also schedules the thread as streamfs does.
 World& world(fuse_req_t req) {
+  if (over_rings) {
+    thread_local frontend::RingScheduler mine;
+    mine.request();
+  }
   return *static_cast<World*>(fuse_req_userdata(req));
 }
 
@@ -307,6 +315,7 @@ int main(int argc, char** argv) {
   fuse_opt_add_arg(&arguments, "limit_fs");
   fuse_opt_add_arg(&arguments, "-ofsname=limit_fs,subtype=limit_fs,default_permissions");
   if (io_uring) fuse_opt_add_arg(&arguments, "-oio_uring");
+  over_rings = io_uring && frontend::may_use_sched_idle();
   World all;
   const fuse_lowlevel_ops ops = operations();
   fuse_session* session = fuse_session_new(&arguments, &ops, sizeof ops, &all);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "fuse-fs/frontend/ring_scheduling.h"
 #include "fuse-fs/frontend/wait_trap.h"
 
 namespace streamfs::frontend {
@@ -84,6 +85,13 @@ void Dispatcher::begin_try() const {
   if (traps_waits_) trap_waits_of_a_ring();
 }
 
+// Sets the policy before the reply, which wakes the program.
+void Dispatcher::take_from_ring() const {
+  if (!schedules_rings_) return;
+  thread_local RingScheduler mine;
+  mine.request();
+}
+
 void Dispatcher::expect_rings(unsigned entries, Wakes wakes) {
   const auto cpus = static_cast<unsigned>(std::max(get_nprocs_conf(), 1));
   entries_ = entries;
@@ -94,6 +102,7 @@ void Dispatcher::expect_rings(unsigned entries, Wakes wakes) {
     workers_.push_back(
         std::make_unique<WorkerPool>(fmt::format("fs-worker-{}", each), entries, cpu));
   }
+  schedules_rings_ = may_use_sched_idle();
 }
 
 // A ring thread stays on the processor of its queue, if the process may use that processor.

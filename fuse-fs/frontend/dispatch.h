@@ -81,6 +81,7 @@ class Dispatcher {
   void run(Start start, From from, Task&& task) {
     if (start == Start::kKernel) return run_on_kernel_pool(from, std::forward<Task>(task));
     if (from == From::kDevice) return task();
+    take_from_ring();
     if (start == Start::kWorker || !tried(task)) here().post(std::forward<Task>(task));
   }
   // Runs `push`, which makes the kernel write dirty pages back, on a thread for that, and returns
@@ -99,12 +100,14 @@ class Dispatcher {
     task();
     return !handed_off();
   }
+  void take_from_ring() const;
   void begin_try() const;
   size_t cpu() const;
   WorkerPool& here() { return *workers_[cpu()]; }
   void run_on_kernel_pool(From from, std::function<void()> task);
 
-  const bool traps_waits_;  // wait_trap.h
+  const bool traps_waits_;        // wait_trap.h
+  bool schedules_rings_ = false;  // ring_scheduling.h
   unsigned entries_ = 0;
   std::vector<std::unique_ptr<WorkerPool>> workers_;    // by processor; constant after INIT
   std::unique_ptr<std::atomic<unsigned>[]> in_kernel_;  // kKernel requests in hand, by processor

@@ -1,0 +1,85 @@
+// The policy of a ring thread: SCHED_IDLE beside idle CPUs only.
+#include "fuse-fs/frontend/ring_scheduling.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/sysinfo.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr uint64_t kTick = 4'000'000;
+
+TEST(IdleOrOther, AThreadIsIdleWhileNoMoreThreadsAreRunnableThanThereAreCpus) {
+  IdleOrOther choice(2);
+  uint64_t now = kTick;
+  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 2}));
+  EXPECT_FALSE(choice.idle({now += kTick, 0, 16, 3}));
+  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 1}));
+}
+
+TEST(IdleOrOther, AnIdleThreadThatWaitsLongForItsCpuIsNotIdleForASecond) {
+  IdleOrOther choice(2);
+  const uint64_t begin = kTick;
+  EXPECT_TRUE(choice.idle({begin, 0, 16, 1}));
+  EXPECT_TRUE(choice.idle({begin + 1, 16 * IdleOrOther::kDelayMax, 16, 1}));
+  const uint64_t late = begin + 2, end = late + IdleOrOther::kOtherFor;
+  EXPECT_FALSE(choice.idle({late, 16 * IdleOrOther::kDelayMax + 1, 16, 1}));
+  EXPECT_FALSE(choice.idle({end - 1, 0, 16, 1}));
+  EXPECT_TRUE(choice.idle({end, 0, 16, 1}));
+}
+
+// As SCHED_OTHER it competes like any other thread.
+TEST(IdleOrOther, AThreadThatIsNotIdleMayWait) {
+  IdleOrOther choice(2);
+  EXPECT_FALSE(choice.idle({kTick, 0, 16, 3}));
+  EXPECT_TRUE(choice.idle({2 * kTick, 100 * IdleOrOther::kDelayMax, 16, 2}));
+}
+
+// Returns whether the thread has the policy after some request within 30 s.
+bool reaches(RingScheduler& ring, int policy) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (sched_getscheduler(0) != policy) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    ring.request();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
+  if (!may_use_sched_idle()) GTEST_SKIP() << "needs CAP_SYS_NICE";
+  std::thread([] {
+    RingScheduler ring;
+    EXPECT_TRUE(reaches(ring, SCHED_IDLE));
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> busy;
+    for (int i = 0; i <= get_nprocs(); ++i)
+      busy.emplace_back([&stop] {
+        while (!stop) {
+        }
+      });
+    EXPECT_TRUE(reaches(ring, SCHED_OTHER));
+    stop = true;
+    for (std::thread& each : busy) each.join();
+  }).join();
+}
+
+TEST(RingScheduler, AThreadOfAnotherPolicyKeepsIt) {
+  std::thread([] {
+    const sched_param none{};
+    ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    RingScheduler ring;
+    for (int i = 0; i < 100; ++i) ring.request();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
+  }).join();
+}
+
+}  // namespace
+}  // namespace streamfs::frontend
