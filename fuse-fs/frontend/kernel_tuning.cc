@@ -100,15 +100,22 @@ bool is_connected(unsigned connection) {
   return there;
 }
 
-Result<void> end_connection(unsigned connection) {
+Result<int> open_abort(unsigned connection) {
   SFS_ASSIGN(const int folder, open_connections());
   const std::string path = fmt::format("{}/abort", connection);
   const int fd = openat(folder, path.c_str(), O_WRONLY | O_CLOEXEC);
-  const bool ended = fd >= 0 && write(fd, "1", 1) == 1;
   const int code = errno;
-  if (fd >= 0) close(fd);
   close(folder);
-  if (!ended) return Error{code, "fusectl's " + path};
+  if (fd < 0) return Error{code, "fusectl's " + path};
+  return fd;
+}
+
+Result<void> end_connection(unsigned connection) {
+  SFS_ASSIGN(const int abort, open_abort(connection));
+  const bool ended = write(abort, "1", 1) == 1;
+  const int code = errno;
+  close(abort);
+  if (!ended) return Error{code, fmt::format("fusectl's {}/abort", connection)};
   return {};
 }
 

@@ -36,6 +36,9 @@ unsigned connection_of(const std::string& mountpoint);
 // Returns whether the connection exists; false if this process may not open fusectl. Once it has
 // ended, another mount may get its number.
 bool is_connected(unsigned connection);
+// Opens the file that ends a connection when a byte is written to it. Returns a file descriptor.
+// Errors: those of end_connection().
+Result<int> open_abort(unsigned connection);
 // Ends a connection: programs that wait for its answers, or ask later, get an error. The
 // mountpoint stays mounted, so that no program writes into the directory beneath.
 // Errors: EACCES; EPERM, fusectl is not mounted and this user may not mount it; ENOENT, there is no

@@ -214,7 +214,15 @@ Result<void> Session::open() {
   }
   mounted_ = true;
   connection_ = connection_of(options_.mountpoint);
+  guard();
   return {};
+}
+
+void Session::guard() const {
+  if (options_.guard == nullptr) return;
+  if (const Result<void> guarded = options_.guard->watch(connection_); !guarded)
+    spdlog::info("if this process is killed, programs may wait until `umount -f {}`: {}",
+                 options_.mountpoint, guarded.error().message());
 }
 
 Session::~Session() {

@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/connection_guard.h"
 #include "fuse-fs/frontend/context.h"
 #include "fuse-fs/frontend/transport.h"
 
@@ -45,6 +46,7 @@ class Session {
     bool debug = false;              // libfuse prints every request
     bool io_flusher = false;         // result of become_io_flusher()
     unsigned threads = 32;
+    ConnectionGuard* guard = nullptr;  // outlives the session
     Context::Settings context;
   };
   // Errors: those of check_mountpoint(); EACCES and EPERM (may not mount), EBUSY (mountpoint),
@@ -69,6 +71,7 @@ class Session {
  private:
   Session(data::Filesystem& fs, Clock& clock, Options options);
   Result<void> open();
+  void guard() const;
   Wakes wakes();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);

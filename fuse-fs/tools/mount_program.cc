@@ -20,6 +20,7 @@
 #include "base/exit_codes.h"
 #include "base/human_bytes.h"
 #include "base/result.h"
+#include "fuse-fs/frontend/connection_guard.h"
 #include "fuse-fs/frontend/control_server.h"
 #include "fuse-fs/frontend/fuse_log.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
@@ -73,9 +74,7 @@ class SignalThread {
   std::thread thread_;
 };
 
-frontend::Session::Options session_options(const MountCommand& command, bool io_flusher,
-                                           const std::string& control_path,
-                                           frontend::Meters& meters) {
+frontend::Session::Options session_options(const MountCommand& command) {
   frontend::Session::Options out;
   out.source = command.data;
   out.mountpoint = command.mountpoint;
@@ -86,9 +85,6 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.enable_uring = command.enable_uring;
   out.request_timeout_s = command.request_timeout_s;
   out.debug = command.debug;
-  out.io_flusher = io_flusher;
-  out.context = {control_path, command.filesystem.dirsync, command.direct_io, &meters.ops,
-                 &meters.sizes};
   return out;
 }
 
@@ -126,12 +122,13 @@ std::string state_line(const MountCommand& command, data::Filesystem& fs) {
                      human_bytes(now->device.written_bytes), command.data, nand);
 }
 
-int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, bool io_flusher) {
+int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs,
+          frontend::Session::Options options) {
   const auto meters = std::make_unique<frontend::Meters>();
   const auto control = open_control(fs, *meters);
-  auto session = frontend::Session::mount(
-      fs, system_clock(),
-      session_options(command, io_flusher, control ? control->path() : std::string{}, *meters));
+  options.context = {control ? control->path() : std::string{}, command.filesystem.dirsync,
+                     command.direct_io, &meters->ops, &meters->sizes};
+  auto session = frontend::Session::mount(fs, system_clock(), options);
   if (!session) return fail(kProgram, session.error());
   Watchdog watchdog(watchdog_hooks(command.mountpoint, [&] { return state_line(command, fs); }),
                     watchdog_interval());
@@ -160,6 +157,7 @@ void limit_heap_arenas() {
 int run_mount(const MountCommand& command, Launch launch) {
   limit_heap_arenas();
   SignalThread::block();
+  frontend::ConnectionGuard guard;
   const bool io_flusher = frontend::become_io_flusher();
   frontend::route_fuse_log();
   if (const auto place = frontend::check_mountpoint(command.mountpoint, command.nonempty); !place) {
@@ -167,7 +165,10 @@ int run_mount(const MountCommand& command, Launch launch) {
   }
   auto fs = data::Filesystem::mount(command.meta, command.data, command.filesystem, system_clock());
   if (!fs) return fail(kProgram, fs.error());
-  const int code = serve(command, launch, **fs, io_flusher);
+  frontend::Session::Options options = session_options(command);
+  options.io_flusher = io_flusher;
+  options.guard = &guard;
+  const int code = serve(command, launch, **fs, std::move(options));
   const Watchdog draining({[] { return true; }, [] { return std::string("unmounting"); },
                            [](const std::string& lines) { sd_notify(0, lines.c_str()); }},
                           watchdog_interval());

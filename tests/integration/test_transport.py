@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -168,11 +169,11 @@ def first_cpu() -> int:
     return min(os.sched_getaffinity(0))
 
 
-# Seeks in a file with dirty pages and renames it over another, again and again.
+# Seeks in a file with dirty pages and renames it over another, as often as it is told.
 DIRTY = """
 import errno, os, sys
-point, name = sys.argv[1:]
-for turn in range(40):
+point, name, turns = sys.argv[1:]
+for turn in range(int(turns)):
     with open(f"{point}/{name}", "wb") as file:
         file.write(os.urandom(1 << 18))
         file.flush()
@@ -190,12 +191,39 @@ def test_more_seeks_and_renames_of_dirty_files_than_a_queue_has_entries_end(pair
     one = {first_cpu()}
     mount = pair.mount("transport=io_uring", before=lambda: os.sched_setaffinity(0, one))
     words = ["taskset", "-c", str(first_cpu()), sys.executable, "-c", DIRTY, str(mount.point)]
-    workers = [subprocess.Popen([*words, f"f{number}"]) for number in range(24)]
+    workers = [subprocess.Popen([*words, f"f{number}", "40"]) for number in range(24)]
     try:
         assert [worker.wait(timeout=120) for worker in workers] == [0] * len(workers)
     except subprocess.TimeoutExpired:
         run("umount", "-f", mount.point, check=False)  # ends the connection, so that none waits
         raise
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize("transport", ["dev", "io_uring"])
+def test_a_server_killed_while_dirty_pages_are_written_back_frees_all_programs(
+    pair: Pair, transport: str
+) -> None:
+    """The kernel cannot kill the server's threads that wait for the write-back."""
+    for _ in range(5):
+        mount = pair.mount(f"transport={transport}")
+        words = [sys.executable, "-c", DIRTY, str(mount.point)]
+        workers = [
+            subprocess.Popen([*words, f"f{number}", "1000000"], stderr=subprocess.DEVNULL)
+            for number in range(8)
+        ]
+        time.sleep(0.5)
+        assert [worker.poll() for worker in workers] == [None] * len(workers)
+        mount.process.kill()
+        try:
+            mount.process.wait(timeout=20)
+            codes = [worker.wait(timeout=20) for worker in workers]
+        except subprocess.TimeoutExpired:
+            run("umount", "-f", mount.point, check=False)  # ends the connection
+            raise
+        assert 0 not in codes
+        run("umount", mount.point)
+    works(pair.mount(f"transport={transport}"))
 
 
 @pytest.mark.usefixtures("allowed")

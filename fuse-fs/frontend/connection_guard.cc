@@ -1,0 +1,85 @@
+#include "fuse-fs/frontend/connection_guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/result.h"
+#include "fuse-fs/frontend/kernel_tuning.h"
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr int kServerDied = SIGUSR1;
+
+// Closes all descriptors but one, which becomes number 3. A descriptor that stayed open would keep
+// a pipe to the server's caller open.
+void keep_only(int fd) {
+  const int null = open("/dev/null", O_RDWR);
+  for (const int standard : {0, 1, 2}) dup2(null, standard);
+  dup2(fd, 3);
+  close_range(4, ~0U, 0);
+}
+
+// The guarding process. It is told a connection, answers with an errno, and waits for the server's
+// death. The descriptor stays that of this connection, even if another one gets its number.
+[[noreturn]] void guard(int socket, pid_t server) {
+  sigset_t all, died;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  prctl(PR_SET_PDEATHSIG, kServerDied);
+  if (getppid() != server) _exit(0);
+  prctl(PR_SET_NAME, "fs-guard");
+  keep_only(socket);
+  unsigned connection = 0;
+  if (recv(3, &connection, sizeof connection, 0) != sizeof connection) _exit(0);
+  const Result<int> abort = open_abort(connection);
+  const int failure = abort.ok() ? 0 : abort.error().code;
+  (void)send(3, &failure, sizeof failure, MSG_NOSIGNAL);
+  if (failure != 0) _exit(0);
+  sigemptyset(&died);
+  sigaddset(&died, kServerDied);
+  sigwaitinfo(&died, nullptr);
+  _exit(write(*abort, "1", 1) == 1 ? 0 : 1);
+}
+
+}  // namespace
+
+ConnectionGuard::ConnectionGuard() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    failure_ = errno;
+    return;
+  }
+  const pid_t server = getpid();
+  guard_ = fork();
+  if (guard_ == 0) guard(ends[1], server);
+  if (guard_ < 0) failure_ = errno;
+  socket_ = ends[0];
+  close(ends[1]);
+}
+
+ConnectionGuard::~ConnectionGuard() {
+  if (socket_ >= 0) close(socket_);
+  if (guard_ <= 0) return;
+  kill(guard_, SIGKILL);
+  waitpid(guard_, nullptr, 0);
+}
+
+Result<void> ConnectionGuard::watch(unsigned connection) {
+  int failure = failure_;
+  if (failure == 0 &&
+      (send(socket_, &connection, sizeof connection, MSG_NOSIGNAL) != sizeof connection ||
+       recv(socket_, &failure, sizeof failure, 0) != sizeof failure))
+    failure = EIO;
+  if (failure == 0) return {};
+  return Error{failure, "guarding the connection"};
+}
+
+}  // namespace streamfs::frontend
