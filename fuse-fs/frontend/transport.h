@@ -22,7 +22,7 @@ enum class Transport : unsigned char {
 };
 
 // Bounds the requests of one processor that are in hand. Its others wait in the kernel.
-inline constexpr unsigned kQueueEntries = 8;
+inline constexpr unsigned kQueueEntries = 16;
 
 // The facts of a machine on which FUSE over io_uring depends.
 struct RingHost {
