@@ -38,6 +38,8 @@ SECONDS, SECONDS_QUICK = 3, 1
 WRITERS, CLIENTS, MAILERS = 8, 8, 16
 # docs/EXPERIMENTS.md, "Speed beside ext4"
 OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
+MAIL_OF_EXT4, CLIENTS_OF_EXT4 = 0.9, 1.0
+OF_DEVICE = 1.0  # io_uring ÷ /dev/fuse
 
 
 def no_postgres() -> str | None:
@@ -70,7 +72,13 @@ KINDS = [
     Kind(workloads.pgbench, {CLIENT: 1, MANY_CLIENTS: CLIENTS}, no_postgres),
     Kind(workloads.mail, {MAIL: MAILERS}),
 ]
-HELD = (ONE, DELETE, WAL)  # against ext4
+HELD = {  # against ext4
+    ONE: OF_EXT4,
+    DELETE: OF_EXT4,
+    WAL: OF_EXT4,
+    MANY_CLIENTS: CLIENTS_OF_EXT4,
+    MAIL: MAIL_OF_EXT4,
+}
 
 
 def measure(quick: bool) -> list[Row]:
@@ -148,15 +156,18 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
             if where == "ext4":
                 continue
             others = [each[name]["ext4"][0] for each in rounds]
-            target = held(where, OF_EXT4) if name in HELD else None
+            target = held(where, HELD[name]) if name in HELD else None
             yield ratio(f"{name}: ÷ ext4, {where}", rates, others, target)
+            if where.endswith(OVER_IO_URING):
+                plain = [each[name][where.removesuffix(OVER_IO_URING)][0] for each in rounds]
+                yield ratio(f"{name}: io_uring ÷ /dev/fuse", rates, plain, Target(OF_DEVICE, True))
     for where in rounds[0][MANY]:
         many, one = ([each[name][where][0] for each in rounds] for name in (MANY, ONE))
         yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, held(where, OF_ONE_WRITER))
 
 
 def held(where: str, least: float) -> Target | None:
-    """Return the target of a streamfs that is mounted as it is by default."""
+    """Return the target of a streamfs over /dev/fuse."""
     if where == "ext4" or OVER_IO_URING in where:
         return None
     return Target(least, at_least=True)

@@ -26,7 +26,8 @@ SECONDS_RANDOM, SECONDS_RANDOM_QUICK = 3, 1
 # docs/EXPERIMENTS.md, "Speed beside ext4"
 OF_LIMIT = 0.85
 SEQUENTIAL_OF_EXT4, SEQUENTIAL_OF_LIMIT = 0.95, 0.9
-RANDOM_OF_EXT4 = 0.5
+RANDOM_OF_EXT4 = 0.7
+OF_DEVICE = 0.97  # io_uring ÷ /dev/fuse
 UNCHECKED, SEQUENTIAL_OF_UNCHECKED = "itself without checksums", 0.95
 
 
@@ -145,6 +146,8 @@ def wanted(job: Job, other: str) -> Target | None:
     """Return what is asked of a job's ratio to one other filesystem, if anything is."""
     if other.startswith("limit_fs"):
         return Target(OF_LIMIT, at_least=True)
+    if other == "streamfs":
+        return Target(OF_DEVICE, at_least=True)
     if job.random:
         return Target(RANDOM_OF_EXT4, at_least=True) if other == "ext4" else None
     return Target(SEQUENTIAL_OF_UNCHECKED, at_least=True) if other == UNCHECKED else None
