@@ -99,8 +99,10 @@ class SFS_TSA(scoped_lockable) ReadLock {
   SharedMutex& mutex_;
 };
 
-// A condition of a Mutex, which the caller of wait() and wait_for() holds. Unlike
-// std::condition_variable_any it has no lock of its own, for which a woken thread would wait.
+// A condition variable for a Mutex. std::condition_variable_any locks an internal mutex in wait()
+// and notify_one(), on which a woken thread can block. This class has none.
+// Requires: the caller of wait() and wait_for() holds the mutex, and all waiters pass the same one.
+// Both may return without a notification.
 class CondVar {
  public:
   void wait(Mutex& mutex) SFS_REQUIRES(mutex) {
@@ -116,7 +118,7 @@ class CondVar {
   void notify_all() { condition_.notify_all(); }
 
  private:
-  // Lends a lock that is held already.
+  // Presents a Mutex that is held as a std::unique_lock. The mutex stays held.
   struct Held {
     explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
     ~Held() { lock.release(); }

@@ -167,7 +167,7 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
 
 
 def held(where: str, least: float) -> Target | None:
-    """Return the target of a streamfs over /dev/fuse."""
+    """Return ``least`` as the target of a streamfs over /dev/fuse; nothing for other mounts."""
     if where == "ext4" or OVER_IO_URING in where:
         return None
     return Target(least, at_least=True)

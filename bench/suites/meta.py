@@ -1,8 +1,8 @@
 """Metadata operations on mounts: streamfs beside the limit of any FUSE server, ext4 and another.
 
-The same system calls by one thread, on all of them in turn, several rounds: once with a thread that
-may move between CPUs, and once with a thread that is bound to one. A row's value is the median of
-the rounds' ratios; the spread is that of the rounds.
+A single thread makes the same system calls on each mount in turn, in several rounds. Each round
+measures a thread that may move between CPUs, then a thread that is bound to one. A row's value is
+the median of the rounds' ratios; its spread is the spread of these ratios.
 """
 
 import json
@@ -22,7 +22,8 @@ from bench.table import Row, Target, main, ratio, row, unavailable
 # docs/EXPERIMENTS.md, "Operations on a mount"
 OF_LIMIT = 0.85
 OF_DEVICE, OF_DEVICE_FREE, OF_DEVICE_BOUND = 1.0, 1.3, 2.0  # io_uring ÷ /dev/fuse
-FASTER = ("create", "stat", "chmod", "rename", "mkdir", "unlink")  # by one of the last two
+# Held to the last two; other operations to OF_DEVICE.
+FASTER = ("create", "stat", "chmod", "rename", "mkdir", "unlink")
 DEVICE_BYTES = 2 << 30
 FILES, ROUNDS = 5_000, 9  # passthrough_hp keeps a descriptor for each file and folder
 FILES_QUICK, ROUNDS_QUICK = 2_000, 2
@@ -53,7 +54,7 @@ def once(mounted: Mounted, files: int) -> Found:
 
 
 def metered(mounted: Mounted, files: int, starter: Sequence[str] = ()) -> Found:
-    """Run the meter, by the program ``starter`` if it is given."""
+    """Run mount_meter on a mount, after the words ``starter`` (for example taskset's)."""
     meter = BIN / "mount_meter"
     command: list[str | Path] = [*starter, meter, mounted.point, "--files", str(files)]
     if mounted.server is not None:
@@ -82,7 +83,7 @@ def rows(rounds: list[dict[str, Found]], told: str) -> Iterator[Row]:
 
 
 def limit_of(ours: str) -> str:
-    """Return the name of the server that does nothing, asked as ``ours`` is."""
+    """Return the name of the limit_fs mount that uses the transport of ``ours``."""
     return ours.replace("streamfs", "limit_fs")
 
 

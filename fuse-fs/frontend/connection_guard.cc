@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kServerDied = SIGUSR1;
 
-// Closes all descriptors but one, which becomes number 3. A descriptor that stayed open would keep
-// a pipe to the server's caller open.
+// Moves `fd` to descriptor 3, opens /dev/null as 0 to 2, and closes the rest. A pipe to the
+// daemon's caller would otherwise stay open.
 void keep_only(int fd) {
   const int null = open("/dev/null", O_RDWR);
   for (const int standard : {0, 1, 2}) dup2(null, standard);
@@ -27,8 +27,9 @@ void keep_only(int fd) {
   close_range(4, ~0U, 0);
 }
 
-// The guarding process. It is told a connection, answers with an errno, and waits for the server's
-// death. The descriptor stays that of this connection, even if another one gets its number.
+// Runs the guard: receives the connection's number, replies with 0 or an errno, and waits for the
+// death of the daemon's first thread. The open `abort` file refers to this connection even after
+// the kernel has given its number to another mount.
 [[noreturn]] void guard(int socket, pid_t server) {
   sigset_t all, died;
   sigfillset(&all);

@@ -1,11 +1,11 @@
-// Ends a mount's connection when its server is killed.
+// Ends a mount's connection when the mount daemon is killed.
 //
-// The kernel ends a connection when the server's last thread has ended. A thread that waits in the
-// kernel for the write-back of dirty pages (Context::push_dirty) cannot be killed. It waits for
-// WRITEs that the killed server does not answer, so neither would ever end. A process of its own
-// notices the death of the server's first thread and ends the connection.
+// The kernel ends a connection after the daemon's last thread has ended. A thread that waits in the
+// kernel for the write-back of dirty pages (Context::push_dirty) cannot be killed. The write-back
+// waits for a WRITE that the killed daemon does not answer, so the thread would never end. A child
+// process, the guard, therefore ends the connection when the daemon's first thread dies.
 //
-// Thread safety: one thread, except where noted.
+// Thread safety: constructor and destructor, the first thread; watch(), any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,15 +16,16 @@ namespace streamfs::frontend {
 
 class ConnectionGuard {
  public:
-  // Forks the guarding process. If that fails, watch() returns the error. Requires: the process has
-  // no other thread, and this one lives as long as the process.
+  // Forks the guard. watch() returns the error if that fails. Requires: the calling thread is the
+  // only one of the process, and it lives until the process ends.
   ConnectionGuard();
-  ~ConnectionGuard();  // ends the guarding process
+  ~ConnectionGuard();  // ends the guard
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
-  // Ends this connection (connection_of()) if this process is killed from now on. Any thread may
-  // call it, once. Errors: those of end_connection(); EAGAIN and ENOMEM of fork().
+  // Makes the guard end `connection` (connection_of()) if this process is killed after the return.
+  // Requires: called at most once. Errors: those of end_connection(), socketpair(2) and fork(2);
+  // EIO if the guard has ended.
   Result<void> watch(unsigned connection);
 
  private:

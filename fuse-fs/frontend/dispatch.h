@@ -6,9 +6,10 @@
 //   program on CPU k ──► ring thread k ── tries ──► replies
 //                              └─ it would wait ──► a worker of CPU k ──► replies
 //
-// A ring thread stays on its processor if the process may use it. So does a worker if a wait for
-// the data device ends on the processor where it began (Wakes); else the scheduler moves the worker
-// to the processor that takes the device's interrupts.
+// A ring thread stays on its processor if the process may use that processor. A worker is bound to
+// the same one if completions of the data device arrive on the caller's processor
+// (Wakes::kSameCpu). Otherwise the scheduler may move workers to the processor that takes the
+// device's interrupts.
 //
 // A try that would wait has made only changes that a second run leaves as they are
 // (base/waiting.h); the worker then starts over. Device completions arrive on the worker that waits
@@ -57,7 +58,7 @@ namespace streamfs::frontend {
 
 enum class Start : unsigned char { kTry, kWorker, kKernel };
 enum class From : unsigned char { kDevice, kRing };  // /dev/fuse, io_uring
-// Where a wait for the data device ends: on the CPU that began it, or on any.
+// The processor on which a completion of the data device arrives: the caller's, or any.
 enum class Wakes : unsigned char { kSameCpu, kAnyCpu };
 
 // Returns where an operation starts, apart from a RENAME over a file and a WRITE with O_DSYNC,
@@ -72,8 +73,9 @@ class Dispatcher {
  public:
   Dispatcher();
 
-  // Starts workers for rings with `entries` entries in each queue, at the CPUs that `wakes` says.
-  // Requires: the handler of INIT calls it, before any request comes from a ring.
+  // Makes a pool of workers for each possible processor, for rings with `entries` entries in each
+  // queue. kSameCpu binds each pool to its processor; kAnyCpu binds none. Requires: the handler of
+  // INIT calls it, before any request comes from a ring.
   void expect_rings(unsigned entries, Wakes wakes);
 
   // Requires: this thread took the request. `task` can be copied, and called twice.

@@ -16,8 +16,9 @@
 namespace streamfs::frontend {
 namespace {
 
-// The thread looks after so many requests or ns, whichever comes first. Each request as SCHED_IDLE
-// beside a busy thread costs the ring thread some ms of its share of the CPU, so it looks often.
+// The policy is chosen again after kRequests requests or kTime ns, whichever comes first. The CPU
+// time of a SCHED_IDLE thread counts 341-fold, and a busy thread may run meanwhile. So a thread
+// that served many requests beside one could wait for a second, and the interval is short.
 constexpr uint64_t kRequests = 16, kTime = 4'000'000;
 
 bool set_policy(int policy) {

@@ -1,18 +1,19 @@
-// The scheduling policy of the threads that serve FUSE over io_uring.
+// Chooses the scheduling policy of the threads that serve FUSE over io_uring.
 //
-// A ring thread runs on the CPU of its queue while it replies. If the scheduler considers that CPU
-// idle, the program that gets the reply wakes where it slept. Otherwise the scheduler moves it to
-// a CPU that is idle, which costs an interrupt of that CPU and the program's caches. The scheduler
-// considers a CPU idle if all of its runnable threads are SCHED_IDLE (sched_idle_cpu() in
-// kernel/sched/fair.c). So ring threads are SCHED_IDLE while there are idle CPUs.
+// A ring thread replies on the CPU of its queue. If the scheduler considers that CPU idle, it wakes
+// the program there. Otherwise it moves the program to an idle CPU, at the price of an interrupt of
+// that CPU and of cold caches. A CPU whose runnable threads are all SCHED_IDLE counts as idle
+// (sched_idle_cpu() in kernel/sched/fair.c). Ring threads are therefore SCHED_IDLE while there are
+// idle CPUs.
 //
-// A SCHED_IDLE thread gets .3 % of a CPU that another thread of its control group keeps busy. So a
-// ring thread is SCHED_OTHER while more threads are runnable than there are CPUs. A program bound
-// to the CPU of the ring may keep it busy beside idle CPUs. So a ring thread that waits too long
-// for its CPU is SCHED_OTHER for some time.
+// A SCHED_IDLE thread starves beside a busy thread of its control group: its weight is 3 to 1024.
+// A ring thread is therefore SCHED_OTHER in two cases:
+//   - more threads are runnable than the machine has CPUs;
+//   - it waited longer than kDelayMax for its CPU, because a bound program can keep that CPU busy
+//     while others are idle. It then stays SCHED_OTHER for kOtherFor.
 // Source: measured in docs/EXPERIMENTS.md, "Mounts and transports".
 //
-// Thread safety: RingScheduler is for the thread that calls it; the function, for any thread.
+// Thread safety: an IdleOrOther or RingScheduler belongs to one thread; may_use_sched_idle(), any.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace streamfs::frontend {
 class IdleOrOther {
  public:
   static constexpr uint64_t kDelayMax = 100'000;        // mean wait for the CPU per request
-  static constexpr uint64_t kOtherFor = 1'000'000'000;  // after a wait that was longer
+  static constexpr uint64_t kOtherFor = 1'000'000'000;  // SCHED_OTHER after exceeding it
 
   struct Seen {
     uint64_t now = 0;
@@ -32,7 +33,7 @@ class IdleOrOther {
     unsigned runnable = 1;  // threads of the machine that run or wait for a CPU
   };
   explicit IdleOrOther(unsigned cpus) : cpus_(cpus) {}
-  // Returns whether the thread is SCHED_IDLE until the next look.
+  // Returns whether the thread is to be SCHED_IDLE until the next call.
   bool idle(const Seen& seen);
 
  private:
@@ -41,8 +42,8 @@ class IdleOrOther {
   bool idle_ = false;
 };
 
-// Returns whether this process may make a thread SCHED_IDLE and SCHED_OTHER again. The second needs
-// CAP_SYS_NICE or an RLIMIT_NICE of 20.
+// Returns whether this process may make a thread SCHED_IDLE and then SCHED_OTHER again. The return
+// to SCHED_OTHER needs CAP_SYS_NICE or an RLIMIT_NICE of 20.
 bool may_use_sched_idle();
 
 class RingScheduler {
@@ -52,9 +53,9 @@ class RingScheduler {
   RingScheduler(const RingScheduler&) = delete;
   RingScheduler& operator=(const RingScheduler&) = delete;
 
-  // Counts a request of the calling thread and, every few of them, sets the thread's policy. A
-  // thread that was not SCHED_OTHER at the first call keeps its policy. Requires:
-  // may_use_sched_idle().
+  // Counts a request of the calling thread. At intervals, samples the thread's delay and sets its
+  // policy. Has no effect on a thread that was not SCHED_OTHER at construction. Requires:
+  // may_use_sched_idle(); the calling thread constructed this object.
   void request();
 
  private:

@@ -221,8 +221,10 @@ Result<void> Session::open() {
 void Session::guard() const {
   if (options_.guard == nullptr) return;
   if (const Result<void> guarded = options_.guard->watch(connection_); !guarded)
-    spdlog::info("if this process is killed, programs may wait until `umount -f {}`: {}",
-                 options_.mountpoint, guarded.error().message());
+    spdlog::info(
+        "{0}: no connection guard: {1}; if streamfs is killed and programs hang, run "
+        "`umount -f {0}`",
+        options_.mountpoint, guarded.error().message());
 }
 
 Session::~Session() {

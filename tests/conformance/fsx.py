@@ -2,7 +2,8 @@
 
 usage: python -m tests.conformance.fsx FSX OPERATIONS
 
-Divides the operations among the transports of requests that the kernel offers.
+Runs half of OPERATIONS over each transport, /dev/fuse and io_uring. Leaves io_uring out with a
+message if the kernel does not offer it.
 Reads and writes by calls and by mappings, truncations, holes, preallocation, copy_file_range. A
 failure prints its seed: a number for fsx's -S. Unmounts whatever happens; exits 0 when every byte
 was right and fsck finds nothing.
@@ -48,7 +49,7 @@ def run_all(folder: Path, transport: str, program: str, operations: int) -> bool
 
 
 def run_over(transport: str, program: str, operations: int) -> bool:
-    """Run so many operations on a mount with this option, and say how it went."""
+    """Run ``operations`` on a mount with the option ``transport``; return whether all went well."""
     with tempfile.TemporaryDirectory(prefix="fsx.") as name:
         sound = run_all(Path(name), transport, program, operations)
     print(f"fsx, {transport}: {operations} operations, {'every byte right' if sound else 'FAILED'}")
