@@ -26,6 +26,7 @@
 #include "fuse-fs/frontend/connection.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/ring_scheduling.h"
+#include "fuse-fs/frontend/transport.h"
 
 namespace {
 
@@ -314,7 +315,8 @@ int main(int argc, char** argv) {
   fuse_args arguments = FUSE_ARGS_INIT(0, nullptr);
   fuse_opt_add_arg(&arguments, "limit_fs");
   fuse_opt_add_arg(&arguments, "-ofsname=limit_fs,subtype=limit_fs,default_permissions");
-  if (io_uring) fuse_opt_add_arg(&arguments, "-oio_uring");
+  const std::string depth = std::to_string(frontend::kQueueEntries);
+  if (io_uring) fuse_opt_add_arg(&arguments, ("-oio_uring,io_uring_q_depth=" + depth).c_str());
   over_rings = io_uring && frontend::may_use_sched_idle();
   World all;
   const fuse_lowlevel_ops ops = operations();

@@ -7,8 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
 
 #include "base/result.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
@@ -27,6 +31,25 @@ void keep_only(int fd) {
   close_range(4, ~0U, 0);
 }
 
+// Moves a descriptor out of the way of standard ones, which a caller may have left closed.
+int above_standard(int fd) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
+}
+
+// Gives the process a name of its own in lists of processes, so that a program that kills all of
+// the daemon's name spares it.
+void take_name() {
+  constexpr std::string_view kName = "fs-guard";
+  prctl(PR_SET_NAME, kName.data());
+  char* const words = program_invocation_name;  // argv[0]
+  const size_t room = std::strlen(words);
+  std::memset(words, 0, room);
+  std::memcpy(words, kName.data(), std::min(room, kName.size()));
+}
+
 // Runs the guard: receives the connection's number, replies with 0 or an errno, and waits for the
 // death of the daemon's first thread. The open `abort` file refers to this connection even after
 // the kernel has given its number to another mount.
@@ -36,7 +59,7 @@ void keep_only(int fd) {
   sigprocmask(SIG_SETMASK, &all, nullptr);
   prctl(PR_SET_PDEATHSIG, kServerDied);
   if (getppid() != server) _exit(0);
-  prctl(PR_SET_NAME, "fs-guard");
+  take_name();
   keep_only(socket);
   unsigned connection = 0;
   if (recv(3, &connection, sizeof connection, 0) != sizeof connection) _exit(0);
@@ -58,6 +81,8 @@ ConnectionGuard::ConnectionGuard() {
     failure_ = errno;
     return;
   }
+  for (int& end : ends) end = above_standard(end);
+  (void)signal(SIGCHLD, SIG_DFL);  // else the kernel would give the guard's number to others
   const pid_t server = getpid();
   guard_ = fork();
   if (guard_ == 0) guard(ends[1], server);

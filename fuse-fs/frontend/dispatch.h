@@ -81,9 +81,9 @@ class Dispatcher {
   // Requires: this thread took the request. `task` can be copied, and called twice.
   template <typename Task>
   void run(Start start, From from, Task&& task) {
+    if (from == From::kRing) take_from_ring();
     if (start == Start::kKernel) return run_on_kernel_pool(from, std::forward<Task>(task));
     if (from == From::kDevice) return task();
-    take_from_ring();
     if (start == Start::kWorker || !tried(task)) here().post(std::forward<Task>(task));
   }
   // Runs `push`, which makes the kernel write dirty pages back, on a thread for that, and returns

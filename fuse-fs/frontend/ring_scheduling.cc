@@ -1,7 +1,9 @@
 #include "fuse-fs/frontend/ring_scheduling.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
+#include <sys/statfs.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -13,6 +15,8 @@
 #include <optional>
 #include <thread>
 
+#include "fuse-fs/frontend/ring_threads.h"
+
 namespace streamfs::frontend {
 namespace {
 
@@ -20,6 +24,7 @@ namespace {
 // time of a SCHED_IDLE thread counts 341-fold, and a busy thread may run meanwhile. So a thread
 // that served many requests beside one could wait for a second, and the interval is short.
 constexpr uint64_t kRequests = 16, kTime = 4'000'000;
+constexpr uint64_t kCountCpusEvery = 1'000'000'000;  // ns
 
 bool set_policy(int policy) {
   const sched_param none{};
@@ -31,6 +36,20 @@ uint64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+unsigned online_cpus() {
+  return static_cast<unsigned>(std::max(get_nprocs(), 1));
+}
+
+// Opens a file of the kernel's /proc. In a container another filesystem may show it, whose answers
+// take long. -1: there is none.
+int open_proc(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  struct statfs kind{};
+  if (file >= 0 && fstatfs(file, &kind) == 0 && kind.f_type == PROC_SUPER_MAGIC) return file;
+  if (file >= 0) close(file);
+  return -1;
 }
 
 // Returns the number that `format` finds in an open file of /proc. It does not call pread(), which
@@ -49,25 +68,29 @@ std::optional<unsigned long long> number_in(int file, const char* format) {
 bool IdleOrOther::idle(const Seen& seen) {
   const bool late = seen.delay > kDelayMax * std::max<uint64_t>(seen.requests, 1);
   if (idle_ && late) other_until_ = seen.now + kOtherFor;
-  idle_ = seen.now >= other_until_ && seen.runnable <= cpus_;
+  idle_ = seen.now >= other_until_ && seen.runnable <= seen.cpus;
   return idle_;
 }
 
 bool may_use_sched_idle() {
   bool may = false;
-  std::thread([&may] { may = set_policy(SCHED_IDLE) && set_policy(SCHED_OTHER); }).join();
+  std::thread([&may] {
+    cpu_set_t mine;
+    may = sched_getaffinity(0, sizeof mine, &mine) == 0 &&
+          static_cast<unsigned>(CPU_COUNT(&mine)) == online_cpus() && set_policy(SCHED_IDLE) &&
+          set_policy(SCHED_OTHER);
+  }).join();
   return may;
 }
 
-RingScheduler::RingScheduler() : choice_(static_cast<unsigned>(std::max(get_nprocs(), 1))) {
-  if (sched_getscheduler(0) != SCHED_OTHER) return;
-  schedstat_ = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-  loadavg_ = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+RingScheduler::RingScheduler() {
+  if (!is_ring_thread() || sched_getscheduler(0) != SCHED_OTHER) return;
+  schedstat_ = open_proc("/proc/thread-self/schedstat");
+  loadavg_ = open_proc("/proc/loadavg");
 }
 
 RingScheduler::~RingScheduler() {
-  if (schedstat_ >= 0) close(schedstat_);
-  if (loadavg_ >= 0) close(loadavg_);
+  give_up();
 }
 
 void RingScheduler::request() {
@@ -79,13 +102,26 @@ void RingScheduler::request() {
 void RingScheduler::look(uint64_t now) {
   const auto delay = number_in(schedstat_, "%*u %llu");
   const auto runnable = number_in(loadavg_, "%*f %*f %*f %llu/");
-  if (!delay || !runnable) return;
+  if (!delay || !runnable) return give_up();
+  if (cpus_ == 0 || now - counted_ >= kCountCpusEvery) {
+    cpus_ = online_cpus();
+    counted_ = now;
+  }
   const bool idle =
-      choice_.idle({now, *delay - delay_, requests_, static_cast<unsigned>(*runnable)});
+      choice_.idle({now, *delay - delay_, requests_, static_cast<unsigned>(*runnable), cpus_});
   looked_ = now;
   delay_ = *delay;
   requests_ = 0;
   if (idle != idle_ && set_policy(idle ? SCHED_IDLE : SCHED_OTHER)) idle_ = idle;
+}
+
+void RingScheduler::give_up() {
+  if (idle_) set_policy(SCHED_OTHER);
+  idle_ = false;
+  for (int* file : {&schedstat_, &loadavg_}) {
+    if (*file >= 0) close(*file);
+    *file = -1;
+  }
 }
 
 }  // namespace streamfs::frontend

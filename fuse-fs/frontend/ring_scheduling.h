@@ -31,19 +31,19 @@ class IdleOrOther {
     uint64_t delay = 0;     // the thread's wait for its CPU since the last look
     uint64_t requests = 1;  // served since the last look
     unsigned runnable = 1;  // threads of the machine that run or wait for a CPU
+    unsigned cpus = 1;      // of the machine, online
   };
-  explicit IdleOrOther(unsigned cpus) : cpus_(cpus) {}
   // Returns whether the thread is to be SCHED_IDLE until the next call.
   bool idle(const Seen& seen);
 
  private:
-  const unsigned cpus_;
   uint64_t other_until_ = 0;
   bool idle_ = false;
 };
 
-// Returns whether this process may make a thread SCHED_IDLE and then SCHED_OTHER again. The return
-// to SCHED_OTHER needs CAP_SYS_NICE or an RLIMIT_NICE of 20.
+// Returns whether this process may make a thread SCHED_IDLE and then SCHED_OTHER again, and may use
+// all CPUs: the threads that compete for some of them cannot be counted. The return to SCHED_OTHER
+// needs CAP_SYS_NICE or an RLIMIT_NICE of 20.
 bool may_use_sched_idle();
 
 class RingScheduler {
@@ -54,18 +54,22 @@ class RingScheduler {
   RingScheduler& operator=(const RingScheduler&) = delete;
 
   // Counts a request of the calling thread. At intervals, samples the thread's delay and sets its
-  // policy. Has no effect on a thread that was not SCHED_OTHER at construction. Requires:
+  // policy. Has no effect on a thread that is no ring thread or was not SCHED_OTHER at
+  // construction. A thread whose delay cannot be read stays SCHED_OTHER. Requires:
   // may_use_sched_idle(); the calling thread constructed this object.
   void request();
 
  private:
   void look(uint64_t now);
+  void give_up();
 
   IdleOrOther choice_;
   int schedstat_ = -1, loadavg_ = -1;  // open files of /proc; -1: the policy stays
   bool idle_ = false;
   uint64_t looked_ = 0, delay_ = 0;  // at the last look
   uint64_t requests_ = 0;            // since then
+  unsigned cpus_ = 0;                // online when they were last counted
+  uint64_t counted_ = 0;             // the time of that
 };
 
 }  // namespace streamfs::frontend

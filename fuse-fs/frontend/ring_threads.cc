@@ -1,11 +1,15 @@
 #include "fuse-fs/frontend/ring_threads.h"
 
+#include <pthread.h>
+
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace streamfs::frontend {
@@ -20,6 +24,12 @@ uint64_t major_faults(const std::string& stat) {
 }
 
 }  // namespace
+
+bool is_ring_thread() {
+  std::array<char, 16> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  return std::string_view(name.data()).starts_with(kRingThreads);
+}
 
 uint64_t ring_thread_faults() {
   const std::string begins = "(" + std::string(kRingThreads);

@@ -69,7 +69,7 @@ std::string escaped(const std::string& value) {
   return out;
 }
 
-void fill(Arguments& arguments, const Session::Options& options, bool io_uring) {
+void fill(Arguments& arguments, const Session::Options& options, const TransportChoice& transport) {
   arguments.option("subtype=streamfs");
   arguments.option("fsname=" + escaped(options.source));
   arguments.option("default_permissions");
@@ -79,7 +79,8 @@ void fill(Arguments& arguments, const Session::Options& options, bool io_uring) 
   // option of a kind counts. For other users fusermount3 sets nosuid and nodev.
   if (geteuid() == 0) arguments.option("suid,dev");
   for (const std::string& each : options.mount_options) arguments.option(each);
-  if (io_uring) arguments.option("io_uring,io_uring_q_depth=" + std::to_string(kQueueEntries));
+  if (transport.io_uring)
+    arguments.option("io_uring,io_uring_q_depth=" + std::to_string(transport.entries));
   if (options.debug) arguments.add("-d");
 }
 
@@ -204,7 +205,7 @@ Result<std::unique_ptr<Session>> Session::mount(data::Filesystem& fs, Clock& clo
 
 Result<void> Session::open() {
   Arguments arguments;
-  fill(arguments, options_, transport_.io_uring);
+  fill(arguments, options_, transport_);
   const fuse_lowlevel_ops ops = operations(options_.context.direct_io);
   session_ = fuse_session_new(arguments.get(), &ops, sizeof ops, &context_);
   if (session_ == nullptr) return Error{EINVAL, "mount options"};
@@ -245,7 +246,7 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   if (!transport_.io_uring) refuse_io_uring(connection);
-  if (transport_.io_uring) context_.dispatcher.expect_rings(kQueueEntries, wakes());
+  if (transport_.io_uring) context_.dispatcher.expect_rings(transport_.entries, wakes());
   kernel_ = connection;
 }
 

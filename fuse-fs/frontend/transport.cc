@@ -95,13 +95,17 @@ void load_fuse() {
   if (fd >= 0) close(fd);
 }
 
+bool fits(const RingHost& host, unsigned entries) {
+  return ring_bytes(host, entries) <= host.memory_bytes / kMemoryShare;
+}
+
 // Logs why requests come through /dev/fuse. A kernel that only has to be told is worth a warning.
 Result<TransportChoice> refused(Transport wanted, const std::string& why, bool warns) {
   if (wanted == Transport::kIoUring) return Error{ENOPROTOOPT, "transport=io_uring: " + why};
   const auto level = warns || wanted == Transport::kPreferred ? spdlog::level::warn  //
                                                               : spdlog::level::info;
   spdlog::log(level, "requests come through /dev/fuse: {}", why);
-  return TransportChoice{false, why};
+  return TransportChoice{false, why, 0};
 }
 
 }  // namespace
@@ -119,9 +123,13 @@ RingHost look_at_host(const path& root) {
   return out;
 }
 
-uint64_t ring_bytes(const RingHost& host) {
+uint64_t ring_bytes(const RingHost& host, unsigned entries) {
   constexpr uint64_t kEntryBytes = kRequestBytes + kHeaderBytes;
-  return host.online_cpus * kQueueEntries * kEntryBytes + host.possible_cpus * kQueueBytes;
+  return host.online_cpus * entries * kEntryBytes + host.possible_cpus * kQueueBytes;
+}
+
+unsigned queue_entries(const RingHost& host) {
+  return fits(host, kQueueEntries) ? kQueueEntries : kQueueEntriesLeast;
 }
 
 std::string why_no_io_uring(const RingHost& host) {
@@ -138,22 +146,23 @@ std::string why_no_io_uring(const RingHost& host) {
   if (host.queues != host.possible_cpus)
     return fmt::format("libfuse makes {} queues, and the kernel waits for {}", host.queues,
                        host.possible_cpus);
-  if (ring_bytes(host) > host.memory_bytes / kMemoryShare)
+  if (!fits(host, kQueueEntriesLeast))
     return fmt::format("buffers of {} for {} CPUs are more than 1/{} of the memory ({})",
-                       human_bytes(ring_bytes(host)), host.online_cpus, kMemoryShare,
-                       human_bytes(host.memory_bytes));
+                       human_bytes(ring_bytes(host, kQueueEntriesLeast)), host.online_cpus,
+                       kMemoryShare, human_bytes(host.memory_bytes));
   return "";
 }
 
 Result<TransportChoice> choose_transport(Transport wanted, bool enable, const path& root) {
-  if (wanted == Transport::kDev) return TransportChoice{false, "transport=dev"};
+  if (wanted == Transport::kDev) return TransportChoice{false, "transport=dev", 0};
   load_fuse();
   if (enable && switch_of(root) == RingHost::Switch::kOff) switch_on(root);
   const RingHost host = look_at_host(root);
   const std::string why = why_no_io_uring(host);
   if (!why.empty()) return refused(wanted, why, host.enabled == RingHost::Switch::kOff);
   return TransportChoice{
-      true, wanted == Transport::kIoUring ? "transport=io_uring" : "offered by the kernel"};
+      true, wanted == Transport::kIoUring ? "transport=io_uring" : "offered by the kernel",
+      queue_entries(host)};
 }
 
 Result<TransportChoice> without_rings(Transport wanted) {

@@ -2,7 +2,7 @@
 //
 // Over io_uring the kernel has a queue for each possible processor. It sends requests once every
 // queue has an entry to receive one, offline processors' queues too. libfuse makes the queues, each
-// with a thread and kQueueEntries buffers.
+// with a thread and a buffer for each entry.
 // Thread safety: any thread.
 #pragma once
 
@@ -21,8 +21,9 @@ enum class Transport : unsigned char {
   kDev,        // /dev/fuse
 };
 
-// Bounds the requests of one processor that are in hand. Its others wait in the kernel.
-inline constexpr unsigned kQueueEntries = 16;
+// The entries of a queue bound the requests of one processor that are in hand. Its others wait in
+// the kernel.
+inline constexpr unsigned kQueueEntries = 16, kQueueEntriesLeast = 8;
 
 // The facts of a machine on which FUSE over io_uring depends.
 struct RingHost {
@@ -39,13 +40,16 @@ struct RingHost {
 RingHost look_at_host(const std::filesystem::path& root = "/");
 // Returns the most memory that the queues take: buffers for each online processor, and a thread and
 // a ring for each possible one.
-uint64_t ring_bytes(const RingHost& host);
+uint64_t ring_bytes(const RingHost& host, unsigned entries);
+// Returns kQueueEntries if the memory is enough for them, else kQueueEntriesLeast.
+unsigned queue_entries(const RingHost& host);
 // Returns why requests cannot come over io_uring, for an administrator; "" if they can.
 std::string why_no_io_uring(const RingHost& host);
 
 struct TransportChoice {
   bool io_uring = false;
-  std::string why;  // for an administrator
+  std::string why;       // for an administrator
+  unsigned entries = 0;  // of each queue; 0 over /dev/fuse
 };
 // Chooses, and logs the reason if kAuto or kPreferred falls back to /dev/fuse. If `enable`, first
 // switches the kernel's parameter on, for all FUSE servers and until the next boot.

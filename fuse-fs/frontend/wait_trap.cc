@@ -2,7 +2,6 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -57,9 +56,7 @@ void trap_waits() {
 }
 
 void trap_waits_of_a_ring() {
-  std::array<char, 16> name{};
-  pthread_getname_np(pthread_self(), name.data(), name.size());
-  if (std::string_view(name.data()).starts_with(kRingThreads)) trap_waits();
+  if (is_ring_thread()) trap_waits();
 }
 
 }  // namespace streamfs::frontend

@@ -121,7 +121,8 @@ def main(arguments: list[str]) -> int:
         print(__doc__ if not arguments else "conformance tests mount as root", file=sys.stderr)
         return 2
     program, *patterns = arguments
-    ran = [run_over(transport, program, patterns) for transport in transports()]
+    with transports() as offered:
+        ran = [run_over(transport, program, patterns) for transport in offered]
     return 0 if all(ran) else 1
 
 

@@ -2,6 +2,7 @@
 #include "fuse-fs/frontend/ring_scheduling.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/sysinfo.h>
 
@@ -17,29 +18,33 @@ namespace {
 constexpr uint64_t kTick = 4'000'000;
 
 TEST(IdleOrOther, AThreadIsIdleWhileNoMoreThreadsAreRunnableThanThereAreCpus) {
-  IdleOrOther choice(2);
+  IdleOrOther choice;
   uint64_t now = kTick;
-  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 2}));
-  EXPECT_FALSE(choice.idle({now += kTick, 0, 16, 3}));
-  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 1}));
+  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 2, 2}));
+  EXPECT_FALSE(choice.idle({now += kTick, 0, 16, 3, 2}));
+  EXPECT_TRUE(choice.idle({now += kTick, 0, 16, 1, 2}));
 }
 
 TEST(IdleOrOther, AnIdleThreadThatWaitsLongForItsCpuIsNotIdleForASecond) {
-  IdleOrOther choice(2);
+  IdleOrOther choice;
   const uint64_t begin = kTick;
-  EXPECT_TRUE(choice.idle({begin, 0, 16, 1}));
-  EXPECT_TRUE(choice.idle({begin + 1, 16 * IdleOrOther::kDelayMax, 16, 1}));
+  EXPECT_TRUE(choice.idle({begin, 0, 16, 1, 2}));
+  EXPECT_TRUE(choice.idle({begin + 1, 16 * IdleOrOther::kDelayMax, 16, 1, 2}));
   const uint64_t late = begin + 2, end = late + IdleOrOther::kOtherFor;
-  EXPECT_FALSE(choice.idle({late, 16 * IdleOrOther::kDelayMax + 1, 16, 1}));
-  EXPECT_FALSE(choice.idle({end - 1, 0, 16, 1}));
-  EXPECT_TRUE(choice.idle({end, 0, 16, 1}));
+  EXPECT_FALSE(choice.idle({late, 16 * IdleOrOther::kDelayMax + 1, 16, 1, 2}));
+  EXPECT_FALSE(choice.idle({end - 1, 0, 16, 1, 2}));
+  EXPECT_TRUE(choice.idle({end, 0, 16, 1, 2}));
 }
 
 // As SCHED_OTHER it competes like any other thread.
 TEST(IdleOrOther, AThreadThatIsNotIdleMayWait) {
-  IdleOrOther choice(2);
-  EXPECT_FALSE(choice.idle({kTick, 0, 16, 3}));
-  EXPECT_TRUE(choice.idle({2 * kTick, 100 * IdleOrOther::kDelayMax, 16, 2}));
+  IdleOrOther choice;
+  EXPECT_FALSE(choice.idle({kTick, 0, 16, 3, 2}));
+  EXPECT_TRUE(choice.idle({2 * kTick, 100 * IdleOrOther::kDelayMax, 16, 2, 2}));
+}
+
+void be_a_ring_thread() {
+  pthread_setname_np(pthread_self(), "fuse-ring-0");
 }
 
 // Returns whether the thread has the policy after some request within 30 s.
@@ -56,6 +61,7 @@ bool reaches(RingScheduler& ring, int policy) {
 TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
   if (!may_use_sched_idle()) GTEST_SKIP() << "needs CAP_SYS_NICE";
   std::thread([] {
+    be_a_ring_thread();
     RingScheduler ring;
     EXPECT_TRUE(reaches(ring, SCHED_IDLE));
     std::atomic<bool> stop{false};
@@ -71,8 +77,17 @@ TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
   }).join();
 }
 
+TEST(RingScheduler, AThreadThatIsNoRingThreadKeepsItsPolicy) {
+  std::thread([] {
+    RingScheduler ring;
+    for (int i = 0; i < 1000; ++i) ring.request();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  }).join();
+}
+
 TEST(RingScheduler, AThreadOfAnotherPolicyKeepsIt) {
   std::thread([] {
+    be_a_ring_thread();
     const sched_param none{};
     ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0);
     RingScheduler ring;

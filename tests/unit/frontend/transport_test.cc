@@ -136,9 +136,14 @@ TEST_F(TransportTest, TheKernelWouldWaitForeverForAQueueThatLibfuseDoesNotMake) 
 
 TEST_F(TransportTest, BuffersOfManyCpusNeedMemory) {
   EXPECT_EQ(why_no_io_uring(with_cpus(1, 1, kOneGib)), "");
-  EXPECT_EQ(why_no_io_uring(with_cpus(512, 512, 256 * kOneGib)), "");
+  EXPECT_EQ(why_no_io_uring(with_cpus(512, 512, 128 * kOneGib)), "");
   EXPECT_THAT(why_no_io_uring(with_cpus(512, 512, 32 * kOneGib)), HasSubstr("for 512 CPUs"));
   EXPECT_THAT(why_no_io_uring(with_cpus(128, 128, 512 * kMib)), HasSubstr("(512.0 MiB)"));
+}
+
+TEST_F(TransportTest, QueuesHaveFewerEntriesWhereMemoryIsScarce) {
+  EXPECT_EQ(queue_entries(with_cpus(512, 512, 256 * kOneGib)), kQueueEntries);
+  EXPECT_EQ(queue_entries(with_cpus(512, 512, 128 * kOneGib)), kQueueEntriesLeast);
 }
 
 TEST_F(TransportTest, CpusThatAreNotThereCostNoBuffers) {
