@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/statfs.h>
 #include <sys/sysinfo.h>
@@ -85,6 +86,9 @@ bool may_use_sched_idle() {
 
 RingScheduler::RingScheduler() {
   if (!is_ring_thread() || sched_getscheduler(0) != SCHED_OTHER) return;
+  // At the end of a mount libfuse wakes ring threads, which then end, and also cancels them. A
+  // cancellation in read() or close() would unwind functions that must not throw.
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   schedstat_ = open_proc("/proc/thread-self/schedstat");
   loadavg_ = open_proc("/proc/loadavg");
 }

@@ -56,7 +56,8 @@ class RingScheduler {
   // Counts a request of the calling thread. At intervals, samples the thread's delay and sets its
   // policy. Has no effect on a thread that is no ring thread or was not SCHED_OTHER at
   // construction. A thread whose delay cannot be read stays SCHED_OTHER. Requires:
-  // may_use_sched_idle(); the calling thread constructed this object.
+  // may_use_sched_idle(); the calling thread constructed this object. The thread cannot be
+  // cancelled from then on.
   void request();
 
  private:
