@@ -22,7 +22,7 @@ from bench.table import Row, Target, main, ratio, row, unavailable
 # docs/EXPERIMENTS.md, "Operations on a mount"
 OF_LIMIT = 0.85
 OF_DEVICE, OF_DEVICE_FREE, OF_DEVICE_BOUND = 1.0, 1.3, 2.0  # io_uring ÷ /dev/fuse
-# Held to the last two; other operations to OF_DEVICE.
+# The last two are the targets of these operations, OF_DEVICE that of the others.
 FASTER = ("create", "stat", "chmod", "rename", "mkdir", "unlink")
 DEVICE_BYTES = 2 << 30
 FILES, ROUNDS = 5_000, 9  # passthrough_hp keeps a descriptor for each file and folder
