@@ -33,7 +33,7 @@ namespace {
 using namespace streamfs;  // NOLINT(google-build-using-namespace): a program's own file
 
 constexpr double kForever = 1e9;  // seconds; nobody else changes anything
-constexpr unsigned kThreads = 32;
+constexpr unsigned kThreads = 16;
 constexpr size_t kReadMost = 1 << 20;
 
 struct Entry {

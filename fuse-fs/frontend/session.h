@@ -45,7 +45,7 @@ class Session {
     uint32_t request_timeout_s = 0;  // the mount ends when a request is this old; 0: never
     bool debug = false;              // libfuse prints every request
     bool io_flusher = false;         // result of become_io_flusher()
-    unsigned threads = 32;
+    unsigned threads = 16;
     ConnectionGuard* guard = nullptr;  // outlives the session
     Context::Settings context;
   };
