@@ -61,18 +61,19 @@ def test_checksums_may_cost_a_twentieth_of_sequential_speed() -> None:
         assert found[f"{SEQUENTIAL.name}: streamfs ÷ {io.UNCHECKED}"].met is met
 
 
-def test_only_appends_and_sqlite_are_held_against_ext4() -> None:
+def test_a_mount_is_held_against_ext4_and_io_uring_against_the_device() -> None:
     where = "META class synced"
     names = [name for kind in fsync.KINDS for name in kind.side_by_side]
-    slower = where + OVER_IO_URING  # asked for by nobody who wants to be fast
+    slower = where + OVER_IO_URING
     each = {"ext4": (100.0, 0.0), where: (150.0, 1.0), slower: (90.0, 1.0)}
     work = {name: dict(each) for name in names}
     work[fsync.MANY][where] = (449.0, 0.3)
     found = named(list(fsync.rows([work])))
     for name in names:
-        held = name in (fsync.ONE, fsync.DELETE, fsync.WAL)
+        held = name in fsync.HELD
         assert found[f"{name}: ÷ ext4, {where}"].met is (True if held else None)
         assert found[f"{name}: ÷ ext4, {slower}"].met is None
+        assert found[f"{name}: io_uring ÷ /dev/fuse"].met is False
     assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is False
     for where in ("ext4", slower):
         assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is None

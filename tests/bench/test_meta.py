@@ -42,6 +42,25 @@ def test_over_io_uring_the_limit_is_that_of_io_uring() -> None:
     assert "create: streamfs ÷ limit_fs over io_uring" not in named
 
 
+@pytest.mark.parametrize(
+    ("operation", "least"),
+    [("create", 1.3), ("create" + meta.BOUND, 2.0), ("rmdir", 1.0), ("rmdir" + meta.BOUND, 1.0)],
+)
+def test_io_uring_is_held_against_the_device(operation: str, least: float) -> None:
+    for speed, met in ((least * 99, False), (least * 101, True)):
+        once = {
+            name: {operation: {"per_second": rate, "server_us": 1.0}}
+            for name, rate in (
+                ("streamfs", 100),
+                ("limit_fs", 1),
+                ("streamfs over io_uring", speed),
+            )
+        }
+        once["limit_fs over io_uring"] = once["limit_fs"]
+        named = {one.name: one for one in meta.rows([once], "")}
+        assert named[f"{operation}: streamfs over io_uring ÷ streamfs"].met is met
+
+
 def test_io_uring_is_measured_where_the_kernel_offers_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
