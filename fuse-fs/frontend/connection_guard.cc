@@ -1,5 +1,6 @@
 #include "fuse-fs/frontend/connection_guard.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -7,9 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <string_view>
@@ -42,12 +41,12 @@ int above_standard(int fd) {
 // Gives the process a name of its own in lists of processes, so that a program that kills all of
 // the daemon's name spares it.
 void take_name() {
-  constexpr std::string_view kName = "fs-guard";
-  prctl(PR_SET_NAME, kName.data());
+  constexpr const char* kName = "fs-guard";
+  prctl(PR_SET_NAME, kName);
   char* const words = program_invocation_name;  // argv[0]
   const size_t room = std::strlen(words);
   std::memset(words, 0, room);
-  std::memcpy(words, kName.data(), std::min(room, kName.size()));
+  std::string_view(kName).copy(words, room);
 }
 
 // Runs the guard: receives the connection's number, replies with 0 or an errno, and waits for the
@@ -56,7 +55,7 @@ void take_name() {
 [[noreturn]] void guard(int socket, pid_t server) {
   sigset_t all, died;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, nullptr);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
   prctl(PR_SET_PDEATHSIG, kServerDied);
   if (getppid() != server) _exit(0);
   take_name();

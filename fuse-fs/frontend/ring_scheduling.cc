@@ -6,13 +6,13 @@
 #include <sched.h>
 #include <sys/statfs.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <optional>
 #include <thread>
 
