@@ -107,14 +107,12 @@ class World {
   std::deque<Node> nodes_;  // by number; never freed
 };
 
-bool over_rings = false;  // constant once requests come
+bool schedules_rings = false;  // constant once requests come
 
 // Returns the server's state. On a ring thread it also schedules the thread as streamfs does.
 World& world(fuse_req_t req) {
-  if (over_rings) {
-    thread_local frontend::RingScheduler mine;
-    mine.request();
-  }
+  thread_local frontend::RingScheduler mine(schedules_rings);
+  mine.request();
   return *static_cast<World*>(fuse_req_userdata(req));
 }
 
@@ -317,7 +315,7 @@ int main(int argc, char** argv) {
   fuse_opt_add_arg(&arguments, "-ofsname=limit_fs,subtype=limit_fs,default_permissions");
   const std::string depth = std::to_string(frontend::kQueueEntries);
   if (io_uring) fuse_opt_add_arg(&arguments, ("-oio_uring,io_uring_q_depth=" + depth).c_str());
-  over_rings = io_uring && frontend::may_use_sched_idle();
+  schedules_rings = io_uring && frontend::may_use_sched_idle();
   World all;
   const fuse_lowlevel_ops ops = operations();
   fuse_session* session = fuse_session_new(&arguments, &ops, sizeof ops, &all);

@@ -87,8 +87,7 @@ void Dispatcher::begin_try() const {
 
 // Sets the policy before the reply, which wakes the program.
 void Dispatcher::take_from_ring() const {
-  if (!schedules_rings_) return;
-  thread_local RingScheduler mine;
+  thread_local RingScheduler mine(schedules_rings_);
   mine.request();
 }
 

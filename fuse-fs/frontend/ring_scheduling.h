@@ -48,16 +48,17 @@ bool may_use_sched_idle();
 
 class RingScheduler {
  public:
-  RingScheduler();
+  // Keeps a ring thread from being cancelled. `may`: result of may_use_sched_idle(); if it is
+  // false, request() does nothing.
+  explicit RingScheduler(bool may);
   ~RingScheduler();
   RingScheduler(const RingScheduler&) = delete;
   RingScheduler& operator=(const RingScheduler&) = delete;
 
   // Counts a request of the calling thread. At intervals, samples the thread's delay and sets its
   // policy. Has no effect on a thread that is no ring thread or was not SCHED_OTHER at
-  // construction. A thread whose delay cannot be read stays SCHED_OTHER. Requires:
-  // may_use_sched_idle(); the calling thread constructed this object. The thread cannot be
-  // cancelled from then on.
+  // construction. A thread whose delay cannot be read stays SCHED_OTHER. Requires: the
+  // calling thread constructed this object.
   void request();
 
  private:

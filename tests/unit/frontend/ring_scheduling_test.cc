@@ -62,7 +62,7 @@ TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
   if (!may_use_sched_idle()) GTEST_SKIP() << "needs CAP_SYS_NICE";
   std::thread([] {
     be_a_ring_thread();
-    RingScheduler ring;
+    RingScheduler ring(true);
     EXPECT_TRUE(reaches(ring, SCHED_IDLE));
     std::atomic<bool> stop{false};
     std::vector<std::thread> busy;
@@ -79,7 +79,28 @@ TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
 
 TEST(RingScheduler, AThreadThatIsNoRingThreadKeepsItsPolicy) {
   std::thread([] {
-    RingScheduler ring;
+    RingScheduler ring(true);
+    for (int i = 0; i < 1000; ++i) ring.request();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  }).join();
+}
+
+TEST(RingScheduler, ARingThreadIsNeverCancelled) {
+  for (const bool may : {false, true}) {
+    std::thread([may] {
+      be_a_ring_thread();
+      const RingScheduler ring(may);
+      int state = PTHREAD_CANCEL_ENABLE;
+      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+      EXPECT_EQ(state, PTHREAD_CANCEL_DISABLE);
+    }).join();
+  }
+}
+
+TEST(RingScheduler, AThreadThatMayNotChangeItsPolicyKeepsIt) {
+  std::thread([] {
+    be_a_ring_thread();
+    RingScheduler ring(false);
     for (int i = 0; i < 1000; ++i) ring.request();
     EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
   }).join();
@@ -90,7 +111,7 @@ TEST(RingScheduler, AThreadOfAnotherPolicyKeepsIt) {
     be_a_ring_thread();
     const sched_param none{};
     ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &none), 0);
-    RingScheduler ring;
+    RingScheduler ring(true);
     for (int i = 0; i < 100; ++i) ring.request();
     EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
   }).join();
