@@ -62,7 +62,7 @@ struct DeviceInfo {
   // A trim frees whole units only. A unit begins at each block whose number leaves the remainder
   // trim_offset_blocks when divided by trim_unit_blocks.
   uint64_t trim_unit_blocks = 1, trim_offset_blocks = 0;
-  bool in_process = false;  // no interrupt ends a request: the caller's thread does its work
+  bool in_process = false;  // the caller's thread executes a request; no interrupt completes it
 };
 
 struct StreamStats {

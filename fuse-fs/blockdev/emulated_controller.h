@@ -63,6 +63,7 @@ class EmulatedController final : public nvme::Controller {
   const std::string& path() const override { return path_; }
   uint32_t nsid() const override { return 1; }
   const char* transport() const override { return "an emulated controller"; }
+  bool in_process() const override { return true; }
   uint64_t max_transfer_bytes() const override { return uint64_t{1} << 20; }
   Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;

@@ -232,6 +232,7 @@ void NvmeDevice::describe() {
            controller_->transport(),
            gc_mode_of(found_)};
   info_.trim_unit_blocks = std::max<uint64_t>(trim_lbas / lbas_per_block_, 1);
+  info_.in_process = controller_->in_process();
 }
 
 Placement NvmeDevice::placement(PStreamId stream) const {

@@ -30,6 +30,8 @@ class Controller {
   virtual const std::string& path() const = 0;
   virtual uint32_t nsid() const = 0;
   virtual const char* transport() const = 0;  // how I/O commands reach it, for people
+  // Returns whether start() executes the command on the caller's thread.
+  virtual bool in_process() const { return false; }
   // Returns the transport's limit per command; MDTS is the controller's own limit.
   virtual uint64_t max_transfer_bytes() const = 0;
 
