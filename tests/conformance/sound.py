@@ -1,24 +1,20 @@
 """A filesystem for a conformance run: made, mounted, taken down again, and then checked."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.integration.pairs import Mount, Pair
-from tests.integration.transport import SWITCH, kept
+from tests.integration.transport import io_uring_switched_on
 
 
 @contextmanager
 def transports() -> Iterator[list[str]]:
     """Give mount options, one for each transport of requests that this kernel offers."""
-    with kept(SWITCH) if SWITCH.exists() else nullcontext():
-        try:
-            SWITCH.write_text("Y\n")
-        except OSError as error:
-            print(f"transport=io_uring: not offered here ({error.strerror})")
-            yield ["transport=dev"]
-            return
-        yield ["transport=dev", "transport=io_uring"]
+    with io_uring_switched_on() as refusal:
+        if refusal:
+            print(refusal)
+        yield ["transport=dev"] if refusal else ["transport=dev", "transport=io_uring"]
 
 
 @contextmanager

@@ -28,15 +28,26 @@ def kept(setting: Path) -> Iterator[None]:
 
 
 @contextmanager
-def allowing_io_uring() -> Iterator[None]:
-    """Switch it on in the kernel, and back to what it was; skip where that cannot be."""
+def io_uring_switched_on() -> Iterator[str]:
+    """Switch it on in the kernel, and back to what it was; yield why that cannot be, or ""."""
     if not SWITCH.exists():
-        pytest.skip("no io_uring transport: this kernel has no enable_uring (Linux 6.14)")
+        yield "no io_uring transport: this kernel has no enable_uring (Linux 6.14)"
+        return
     with kept(SWITCH):
         try:
             SWITCH.write_text("Y\n")
+            refusal = ""
         except OSError as error:
-            pytest.skip(f"no io_uring transport: enable_uring cannot be set ({error.strerror})")
+            refusal = f"no io_uring transport: enable_uring cannot be set ({error.strerror})"
+        yield refusal
+
+
+@contextmanager
+def allowing_io_uring() -> Iterator[None]:
+    """Switch it on while the context lasts; skip the test where that cannot be."""
+    with io_uring_switched_on() as refusal:
+        if refusal:
+            pytest.skip(refusal)
         yield
 
 

@@ -59,6 +59,17 @@ TEST(Dispatch, ATryThatWouldWaitRunsAgainOnAWorker) {
   EXPECT_TRUE(may_wait());
 }
 
+// Returns the processors on which a worker of the calling thread's processor may run.
+cpu_set_t cpus_of_worker(Dispatcher& rings) {
+  std::promise<cpu_set_t> allowed;
+  rings.run(Start::kWorker, From::kRing, [&allowed] {
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    allowed.set_value(mine);
+  });
+  return allowed.get_future().get();
+}
+
 TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
   Dispatcher rings;
   rings.expect_rings(4, Wakes::kSameCpu);
@@ -69,13 +80,7 @@ TEST(Dispatch, AWorkerStaysOnTheProcessorOfItsRing) {
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    std::promise<cpu_set_t> allowed;
-    rings.run(Start::kWorker, From::kRing, [&allowed] {
-      cpu_set_t mine;
-      sched_getaffinity(0, sizeof mine, &mine);
-      allowed.set_value(mine);
-    });
-    cpu_set_t found = allowed.get_future().get();
+    const cpu_set_t found = cpus_of_worker(rings);
     EXPECT_TRUE(CPU_EQUAL(&found, &one)) << cpu;
   }
   sched_setaffinity(0, sizeof before, &before);
@@ -86,13 +91,7 @@ TEST(Dispatch, AWorkerMovesWhereTheDeviceWakesAnyProcessor) {
   rings.expect_rings(4, Wakes::kAnyCpu);
   cpu_set_t mine;
   ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
-  std::promise<cpu_set_t> allowed;
-  rings.run(Start::kWorker, From::kRing, [&allowed] {
-    cpu_set_t found;
-    sched_getaffinity(0, sizeof found, &found);
-    allowed.set_value(found);
-  });
-  cpu_set_t found = allowed.get_future().get();
+  const cpu_set_t found = cpus_of_worker(rings);
   EXPECT_TRUE(CPU_EQUAL(&found, &mine));
 }
 
