@@ -2,19 +2,22 @@
 
 A single thread makes the same system calls on each mount in turn, in several rounds. Each round
 measures a thread that may move between CPUs, then a thread that is bound to one. A row's value is
-the median of the rounds' ratios; its spread is the spread of these ratios.
+the median of the rounds' ratios; its spread is the spread of these ratios. A copy of small files
+(`cp -a`) is held against ext4's.
 """
 
 import json
 import os
+import shutil
 import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from bench.loop import why_not
-from bench.mounts import Mounted, compared, meta_class, mount_all
+from bench.mounts import Mounted, compared, folder, meta_class, mount_all, settle
 from bench.paths import BIN
 from bench.system import output_of
 from bench.table import Row, Target, main, ratio, row, unavailable
@@ -24,6 +27,8 @@ OF_LIMIT = 0.85
 OF_DEVICE, OF_DEVICE_FREE, OF_DEVICE_BOUND = 1.0, 1.3, 2.0  # io_uring ÷ /dev/fuse
 # The last two are the targets of these operations, OF_DEVICE that of the others.
 FASTER = ("create", "stat", "chmod", "rename", "mkdir", "unlink")
+COPY_OF_EXT4 = 1.8  # of the seconds; docs/EXPERIMENTS.md, "Mounts and transports"
+FOLDERS, FOLDERS_QUICK, FILES_EACH, FILE_BYTES = 160, 8, 50, 3_000
 DEVICE_BYTES = 2 << 30
 FILES, ROUNDS = 5_000, 9  # passthrough_hp keeps a descriptor for each file and folder
 FILES_QUICK, ROUNDS_QUICK = 2_000, 2
@@ -41,8 +46,49 @@ def measure(quick: bool) -> list[Row]:
     with ExitStack() as stack:
         mounts = mount_all(stack, DEVICE_BYTES)
         told = f"META class {meta_class(mounts['streamfs'])}"
-        found = [{name: once(one, files) for name, one in mounts.items()} for _ in range(rounds)]
-    return list(rows(found, told))
+        tree = small_files(folder(stack), FOLDERS_QUICK if quick else FOLDERS)
+        found, seconds = [], []
+        for _ in range(rounds):
+            found.append({name: once(one, files) for name, one in mounts.items()})
+            seconds.append({name: copied(tree, mounts[name]) for name in mounts if copies(name)})
+    return [*rows(found, told), *copy_rows(seconds)]
+
+
+def copies(name: str) -> bool:
+    """Return whether the copy of small files is measured on a mount of this name."""
+    return name == "ext4" or name.startswith("streamfs")
+
+
+def small_files(work: Path, folders: int) -> Path:
+    """Make a tree of small files."""
+    tree = work / "small files"
+    for number in range(folders):
+        place = tree / f"{number}"
+        place.mkdir(parents=True)
+        for file in range(FILES_EACH):
+            (place / f"{file}").write_bytes(os.urandom(FILE_BYTES))
+    return tree
+
+
+def copied(tree: Path, mounted: Mounted) -> float:
+    """Return how many seconds `cp -a` of a tree takes, and remove the copy."""
+    copy = mounted.point / "copy"
+    begin = time.monotonic()
+    output_of(["cp", "-a", tree, copy])
+    seconds = time.monotonic() - begin
+    shutil.rmtree(copy)
+    settle(mounted)
+    return seconds
+
+
+def copy_rows(rounds: list[dict[str, float]]) -> Iterator[Row]:
+    """Yield the seconds of a copy on each mount, and the ratio to ext4."""
+    for name in rounds[0]:
+        what, ours = f"cp -a of small files: {name}", [each[name] for each in rounds]
+        yield row(what, statistics.median(ours), "seconds")
+        if name != "ext4":
+            others = [each["ext4"] for each in rounds]
+            yield ratio(f"{what} ÷ ext4", ours, others, Target(COPY_OF_EXT4))
 
 
 def once(mounted: Mounted, files: int) -> Found:

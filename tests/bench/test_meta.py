@@ -61,6 +61,14 @@ def test_io_uring_is_held_against_the_device(operation: str, least: float) -> No
         assert named[f"{operation}: streamfs over io_uring ÷ streamfs"].met is met
 
 
+def test_a_copy_of_small_files_is_held_against_ext4() -> None:
+    rounds = [{"streamfs": 1.7, "streamfs over io_uring": 1.9, "ext4": 1.0}]
+    named = {one.name: one for one in meta.copy_rows(rounds)}
+    assert named["cp -a of small files: streamfs ÷ ext4"].met
+    assert named["cp -a of small files: streamfs over io_uring ÷ ext4"].met is False
+    assert named["cp -a of small files: ext4"].value == pytest.approx(1.0)
+
+
 def test_io_uring_is_measured_where_the_kernel_offers_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
