@@ -226,6 +226,30 @@ def test_a_server_killed_while_dirty_pages_are_written_back_frees_all_programs(
     works(pair.mount(f"transport={transport}"))
 
 
+def test_programs_that_kill_by_name_spare_the_guard(mounted: Mount) -> None:
+    guards = run("ps", "--ppid", str(mounted.process.pid), "-o", "comm=,args=").stdout.splitlines()
+    assert [line.split()[:2] for line in guards] == [["fs-guard", "fs-guard"]]
+
+
+def policies_of_ring_threads(mount: Mount) -> set[int]:
+    tasks = Path(f"/proc/{mount.process.pid}/task").iterdir()
+    rings = [task for task in tasks if (task / "comm").read_text().startswith("fuse-ring-")]
+    return {os.sched_getscheduler(int(task.name)) for task in rings}
+
+
+@pytest.mark.usefixtures("allowed")
+def test_ring_threads_leave_their_cpus_idle_to_the_scheduler(pair: Pair) -> None:
+    """The machine's other threads decide when (ring_scheduling.h), so it may take a while."""
+    mount = pair.mount("transport=io_uring")
+
+    def idle() -> bool:
+        for name in range(32):
+            assert not (mount.point / f"none-{time.monotonic_ns()}-{name}").exists()
+        return os.SCHED_IDLE in policies_of_ring_threads(mount)
+
+    until(idle, 60, "a ring thread that is SCHED_IDLE")
+
+
 @pytest.mark.usefixtures("allowed")
 def test_a_server_bound_to_one_cpu_answers_all(pair: Pair) -> None:
     mount = pair.mount("transport=io_uring", before=lambda: os.sched_setaffinity(0, {first_cpu()}))
