@@ -30,7 +30,8 @@ void keep_only(int fd) {
   close_range(4, ~0U, 0);
 }
 
-// Moves a descriptor out of the way of standard ones, which a caller may have left closed.
+// Moves a descriptor above 2. A caller may have closed the standard ones, and keep_only() replaces
+// them.
 int above_standard(int fd) {
   const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (moved < 0) return fd;
@@ -38,8 +39,8 @@ int above_standard(int fd) {
   return moved;
 }
 
-// Gives the process a name of its own in lists of processes, so that a program that kills all of
-// the daemon's name spares it.
+// Renames the process, because pidof(8) and pkill(1) find the daemon by name and would kill the
+// guard with it.
 void take_name() {
   constexpr const char* kName = "fs-guard";
   prctl(PR_SET_NAME, kName);
@@ -81,7 +82,7 @@ ConnectionGuard::ConnectionGuard() {
     return;
   }
   for (int& end : ends) end = above_standard(end);
-  (void)signal(SIGCHLD, SIG_DFL);  // else the kernel would give the guard's number to others
+  (void)signal(SIGCHLD, SIG_DFL);  // if it is ignored, another process may get the guard's pid
   const pid_t server = getpid();
   guard_ = fork();
   if (guard_ == 0) guard(ends[1], server);

@@ -21,9 +21,9 @@
 namespace streamfs::frontend {
 namespace {
 
-// The policy is chosen again after kRequests requests or kTime ns, whichever comes first. The CPU
-// time of a SCHED_IDLE thread counts 341-fold, and a busy thread may run meanwhile. So a thread
-// that served many requests beside one could wait for a second, and the interval is short.
+// The policy is chosen again after kRequests requests or kTime ns, whichever comes first. Beside a
+// busy thread the CPU time of a SCHED_IDLE thread counts 341-fold (1024 / 3). Its wait afterwards
+// grows with the requests that it served, so the interval is short.
 constexpr uint64_t kRequests = 16, kTime = 4'000'000;
 constexpr uint64_t kCountCpusEvery = 1'000'000'000;  // ns
 
@@ -43,8 +43,8 @@ unsigned online_cpus() {
   return static_cast<unsigned>(std::max(get_nprocs(), 1));
 }
 
-// Opens a file of the kernel's /proc. In a container another filesystem may show it, whose answers
-// take long. -1: there is none.
+// Opens a file of the kernel's /proc. A container may have a FUSE filesystem in its place, which a
+// ring thread must not wait for. -1: there is none.
 int open_proc(const char* path) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   struct statfs kind{};

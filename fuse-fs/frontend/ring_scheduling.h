@@ -41,9 +41,9 @@ class IdleOrOther {
   bool idle_ = false;
 };
 
-// Returns whether this process may make a thread SCHED_IDLE and then SCHED_OTHER again, and may use
-// all CPUs: the threads that compete for some of them cannot be counted. The return to SCHED_OTHER
-// needs CAP_SYS_NICE or an RLIMIT_NICE of 20.
+// Returns whether this process may run on all CPUs, and may make a thread SCHED_IDLE and then
+// SCHED_OTHER again. In a cpuset the number of runnable threads of the machine tells nothing. The
+// return to SCHED_OTHER needs CAP_SYS_NICE or an RLIMIT_NICE of 20.
 bool may_use_sched_idle();
 
 class RingScheduler {
@@ -57,7 +57,7 @@ class RingScheduler {
 
   // Counts a request of the calling thread. At intervals, samples the thread's delay and sets its
   // policy. Has no effect on a thread that is no ring thread or was not SCHED_OTHER at
-  // construction. A thread whose delay cannot be read stays SCHED_OTHER. Requires: the
+  // construction. Once its delay cannot be read, the thread stays SCHED_OTHER. Requires: the
   // calling thread constructed this object.
   void request();
 
@@ -70,8 +70,8 @@ class RingScheduler {
   bool idle_ = false;
   uint64_t looked_ = 0, delay_ = 0;  // at the last look
   uint64_t requests_ = 0;            // since then
-  unsigned cpus_ = 0;                // online when they were last counted
-  uint64_t counted_ = 0;             // the time of that
+  unsigned cpus_ = 0;                // online CPUs at the last count
+  uint64_t counted_ = 0;             // time of the last count
 };
 
 }  // namespace streamfs::frontend
