@@ -161,15 +161,21 @@ Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
   return shipped;
 }
 
-// Ships in the order of sequences, although a snapshot between two chunks ships records too:
-// records leave the queue only when their chunk is the next to be written.
 Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
   const uint64_t target = journal_.quiesce().value;
   {
     const MutexLock lock(pending_mutex_);
     std::ranges::sort(pending_, {}, &Pending::sequence);
   }
-  for (std::vector<Pending> records; !(records = take_pending(target)).empty();) {
+  SFS_TRY(ship_chunks(target));
+  shipped_ = std::max(shipped_, target);  // a snapshot may have shipped more
+  return Shipped{TxId{target}, TxId{settled_}};
+}
+
+// Ships in the order of sequences, although a snapshot between two chunks ships records too:
+// records leave the queue only when their chunk is the next to be written.
+Result<void> MetadataLog::ship_chunks(uint64_t last_sequence) {
+  for (std::vector<Pending> records; !(records = take_pending(last_sequence)).empty();) {
     Chunk chunk = chunk_of(records);
     if (!snapshotting_ && is_due(chunk)) {
       put_back(std::move(records));
@@ -181,8 +187,7 @@ Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
     put_back(std::move(records));
     return done.error();
   }
-  shipped_ = std::max(shipped_, target);  // a snapshot may have shipped more
-  return Shipped{TxId{target}, TxId{settled_}};
+  return {};
 }
 
 MetadataLog::Chunk MetadataLog::chunk_of(const std::vector<Pending>& records) {
@@ -200,15 +205,24 @@ uint64_t MetadataLog::blocks_of(const Chunk& chunk) {
                       kBlockSize);
 }
 
-// Takes as many of the first records as a chunk holds, in order, and none after `last_sequence`.
+// Returns as many records from `first` on as a chunk holds, and none after `last_sequence`.
+MetadataLog::Share MetadataLog::share_from(size_t first, uint64_t last_sequence) const {
+  Share share{first, sizeof(LogChunkHeader)};
+  for (; share.end < pending_.size() && pending_[share.end].sequence <= last_sequence;
+       ++share.end) {
+    const Pending& next = pending_[share.end];
+    const uint64_t bytes =
+        share.bytes + next.bytes.size() + next.conditions.size() * sizeof(LogCondition);
+    if (bytes > kChunkBytesMax && share.end != first) break;
+    share.bytes = bytes;
+  }
+  return share;
+}
+
+// Takes the first chunk's share, in order.
 std::vector<MetadataLog::Pending> MetadataLog::take_pending(uint64_t last_sequence) {
   const MutexLock lock(pending_mutex_);
-  uint64_t bytes = sizeof(LogChunkHeader);
-  auto end = pending_.begin();
-  for (; end != pending_.end() && end->sequence <= last_sequence; ++end) {
-    bytes += end->bytes.size() + end->conditions.size() * sizeof(LogCondition);
-    if (bytes > kChunkBytesMax && end != pending_.begin()) break;
-  }
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(share_from(0, last_sequence).end);
   std::vector<Pending> records(std::move_iterator(pending_.begin()), std::move_iterator(end));
   pending_.erase(pending_.begin(), end);
   return records;
@@ -225,14 +239,20 @@ void MetadataLog::drop_pending(TxId through) {
   std::erase_if(pending_, [&](const Pending& record) { return record.sequence <= through.value; });
 }
 
-// Returns where a chunk of so many blocks begins. A chunk never crosses the end of the ring.
-uint64_t MetadataLog::place_of(uint64_t blocks) const {
+// Returns where a chunk of so many blocks begins if the log ends at `head`. A chunk never crosses
+// the end of the ring.
+uint64_t MetadataLog::place_after(uint64_t head, uint64_t blocks) const {
   const uint64_t ring = label_.log_blocks;
-  return head_block_ % ring + blocks > ring ? round_up(head_block_, ring) : head_block_;
+  return head % ring + blocks > ring ? round_up(head, ring) : head;
+}
+
+// Returns whether the log can go on up to `end` without overwriting what is needed.
+bool MetadataLog::reaches(uint64_t end) const {
+  return end - needed_from_ <= label_.log_blocks;
 }
 
 bool MetadataLog::has_room(uint64_t blocks) const {
-  return place_of(blocks) + blocks - needed_from_ <= label_.log_blocks;
+  return reaches(place_after(head_block_, blocks) + blocks);
 }
 
 // Returns whether a snapshot must be taken before this chunk.
@@ -248,7 +268,7 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   if (!has_room(blocks)) return Error{ENOBUFS, "the metadata log is full"};
   chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
-  head_block_ = place_of(blocks);
+  head_block_ = place_after(head_block_, blocks);
   LogChunkHeader header{};
   header.magic = wire::kChunkMagic;
   header.number = next_chunk_;

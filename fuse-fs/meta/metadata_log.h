@@ -115,6 +115,11 @@ class MetadataLog {
     std::vector<std::byte> bytes;  // the header's place, then records
     std::vector<LogCondition> conditions;
   };
+  // The share that one chunk takes of the pending records.
+  struct Share {
+    size_t end;      // the index after its last record
+    uint64_t bytes;  // of the chunk
+  };
   MetadataLog(pmem::Region& region, const Geometry& geometry, Journal& journal, LogDevice& device,
               const DataLabel& label);
   void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
@@ -124,14 +129,17 @@ class MetadataLog {
   Result<void> begin_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> pass_old_log() SFS_REQUIRES(ship_mutex_);
   Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
+  Result<void> ship_chunks(uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   static Chunk chunk_of(const std::vector<Pending>& records);
   static uint64_t blocks_of(const Chunk& chunk);
+  Share share_from(size_t first, uint64_t last_sequence) const SFS_REQUIRES(pending_mutex_);
   std::vector<Pending> take_pending(uint64_t last_sequence);
   void put_back(std::vector<Pending> records);
   void drop_pending(TxId through);
   bool is_due(const Chunk& chunk) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
-  uint64_t place_of(uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
+  uint64_t place_after(uint64_t head, uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
+  bool reaches(uint64_t end) const SFS_REQUIRES(ship_mutex_);
   bool has_room(uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
   Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
   SnapshotHeader next_snapshot(TxId as_of) const SFS_REQUIRES(ship_mutex_);
