@@ -162,7 +162,7 @@ bool OpenConditions::any_up_to(TxId through) const {
 
 namespace {
 
-constexpr uint64_t kAllMet = kMaxSequence + 1;
+constexpr uint64_t kAllCount = kMaxSequence + 1;
 
 Result<bool> is_met(const LogCondition& condition, const DataLabel& label, LogDevice& device) {
   if (condition.block >= label.geometry.data_blocks || condition.length > kBlockSize)
@@ -175,18 +175,21 @@ Result<bool> is_met(const LogCondition& condition, const DataLabel& label, LogDe
 
 }  // namespace
 
-Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snapshot,
-                             LogDevice& device) {
+Result<uint64_t> replay_end(const DataLabel& label, const SnapshotHeader& snapshot,
+                            LogDevice& device) {
   std::vector<LogCondition> open;
   uint64_t settled = snapshot.sequence;
-  for (LogReader chunks(label, snapshot, device);;) {
+  LogReader chunks(label, snapshot, device);
+  for (;;) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;
     settled = std::max(settled, chunk->settled);
     open.insert(open.end(), chunk->conditions.begin(), chunk->conditions.end());
     std::erase_if(open, [&](const LogCondition& each) { return each.sequence <= settled; });
   }
-  uint64_t first = kAllMet;
+  uint64_t first = kAllCount;
+  // Chunks are in the order of sequences.
+  if (chunks.in_group()) first = chunks.whole_through() + 1;
   for (const LogCondition& each : open) {
     if (each.sequence >= first) continue;
     SFS_ASSIGN(const bool met, is_met(each, label, device));

@@ -113,11 +113,12 @@ class OpenConditions {
   std::atomic<uint64_t> count_{0};  // nothing to look up while it is 0
 };
 
-// Returns the sequence of the first record in the log after `snapshot` that has a condition which
-// is neither settled nor met; more than any sequence if there is none. A block that cannot be read
-// counts as met: the error is reported when the file is read.
+// Returns the sequence of the first record in the log after `snapshot` that does not count; more
+// than any sequence if all count. A record does not count if it has a condition which is neither
+// settled nor met, or if its group is not whole (kGroupGoesOn). A block that cannot be read counts
+// as met: the error is reported when the file is read.
 // Errors: EIO, the log is damaged; the device's.
-Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snapshot,
-                             LogDevice& device);
+Result<uint64_t> replay_end(const DataLabel& label, const SnapshotHeader& snapshot,
+                            LogDevice& device);
 
 }  // namespace streamfs::meta

@@ -11,6 +11,11 @@ namespace streamfs::meta {
 
 inline constexpr uint64_t kChunkBytesMax = 1024 * 1024;
 
+// A bit of LogChunkHeader::conditions: the next chunk belongs to the same group. A group counts as
+// a whole: if a chunk of it is missing or torn, none of its records counts. A chunk without the bit
+// ends its group.
+inline constexpr uint32_t kGroupGoesOn = uint32_t{1} << 31;
+
 // First 64 bytes of a chunk; the payload follows: records with their bodies, then conditions,
 // padded with zeroes to whole blocks.
 struct LogChunkHeader {
@@ -18,7 +23,7 @@ struct LogChunkHeader {
   uint64_t number;         // consecutive
   uint64_t last_sequence;  // every record up to it is in this chunk or an earlier one
   uint32_t payload_bytes;
-  uint32_t conditions;
+  uint32_t conditions;  // count; bit 31: kGroupGoesOn
   uint8_t uuid[16];
   uint32_t payload_checksum;
   uint32_t checksum;  // CRC32C of this header with this field zero

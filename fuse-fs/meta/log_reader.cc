@@ -15,6 +15,13 @@
 #include "base/wire/magic.h"
 
 namespace streamfs::meta {
+namespace {
+
+uint32_t conditions_in(const LogChunkHeader& header) {
+  return header.conditions & ~kGroupGoesOn;
+}
+
+}  // namespace
 
 Result<std::optional<LogChunk>> LogReader::next() {
   for (const uint64_t at : {at_, uint64_t{0}}) {  // a chunk never crosses the end of the area
@@ -41,12 +48,15 @@ Result<std::optional<LogChunk>> LogReader::read_at(uint64_t at) {
   ++next_;
   blocks_ += (at + label_.log_blocks - at_) % label_.log_blocks + blocks;
   at_ = (at + blocks) % label_.log_blocks;
-  LogChunk chunk{std::move(bytes), std::vector<LogCondition>(header.conditions), header.settled,
-                 header.last_sequence};
-  const size_t records = chunk.records.size() - header.conditions * sizeof(LogCondition);
-  if (header.conditions != 0) {
+  in_group_ = (header.conditions & kGroupGoesOn) != 0;
+  if (!in_group_) whole_through_ = std::max(whole_through_, header.last_sequence);
+  const uint32_t conditions = conditions_in(header);
+  LogChunk chunk{std::move(bytes), std::vector<LogCondition>(conditions), header.settled,
+                 header.last_sequence, in_group_};
+  const size_t records = chunk.records.size() - conditions * sizeof(LogCondition);
+  if (conditions != 0) {
     std::memcpy(chunk.conditions.data(), chunk.records.data() + records,
-                header.conditions * sizeof(LogCondition));
+                conditions * sizeof(LogCondition));
   }
   chunk.records.resize(records);
   return std::optional(std::move(chunk));
@@ -58,7 +68,7 @@ bool LogReader::ours(LogChunkHeader header) const {
          checksum == crc32c(std::as_bytes(std::span(&header, 1))) &&
          std::ranges::equal(header.uuid, label_.geometry.uuid) &&
          header.payload_bytes <= kChunkBytesMax &&
-         header.conditions <= header.payload_bytes / sizeof(LogCondition);
+         conditions_in(header) <= header.payload_bytes / sizeof(LogCondition);
 }
 
 }  // namespace streamfs::meta

@@ -19,18 +19,28 @@ struct LogChunk {
   std::vector<LogCondition> conditions;
   uint64_t settled;
   uint64_t last_sequence;  // of the last record in it or in an earlier chunk
+  bool group_goes_on;      // kGroupGoesOn
 };
 
 class LogReader {
  public:
   LogReader(const DataLabel& label, const SnapshotHeader& snapshot, LogDevice& device)
-      : label_(label), device_(device), next_(snapshot.first_chunk), at_(snapshot.first_block) {}
+      : label_(label),
+        device_(device),
+        next_(snapshot.first_chunk),
+        at_(snapshot.first_block),
+        whole_through_(snapshot.sequence) {}
 
   // Reads the next chunk. nullopt: the log ends here. Errors: the device's.
   Result<std::optional<LogChunk>> next();
   // Returns the blocks from the snapshot's first block to the end of the last chunk read. Blocks
   // that are passed again in a further turn of the ring count again.
   uint64_t blocks() const { return blocks_; }
+  // Returns the last sequence of the snapshot and of the groups that were read whole.
+  uint64_t whole_through() const { return whole_through_; }
+  // Returns whether the last chunk read leaves its group unfinished. If the log ends there, no
+  // record after whole_through() counts.
+  bool in_group() const { return in_group_; }
 
  private:
   Result<std::optional<LogChunk>> read_at(uint64_t at);
@@ -39,6 +49,8 @@ class LogReader {
   const DataLabel& label_;
   LogDevice& device_;
   uint64_t next_, at_, blocks_ = 0;
+  uint64_t whole_through_;
+  bool in_group_ = false;
 };
 
 }  // namespace streamfs::meta

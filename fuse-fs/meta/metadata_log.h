@@ -180,7 +180,7 @@ class MetadataLog {
 struct Restored {
   uint64_t snapshot_generation = 0, records = 0;
   std::string damage;        // of the snapshots; empty: none was found
-  bool ended_early = false;  // before a record whose data had not arrived
+  bool ended_early = false;  // before a record whose data or group had not arrived whole
 };
 // Rebuilds META from the data device. The geometry is that of the label. The content is that of a
 // whole snapshot (choose_snapshot()) and the log after it. The superblocks are written last.

@@ -26,7 +26,7 @@
 namespace streamfs::meta {
 namespace {
 
-// Replays records, each followed by its bodies, up to the first one with an unmet condition.
+// Replays records, each followed by its bodies, up to the first one that does not count.
 class Replay {
  public:
   // Replays the records after `begin` and before `end`. The snapshot has those up to `begin`.
@@ -116,7 +116,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   const SnapshotHeader& snapshot = choice.snapshot;
   if (snapshot.generation == 0) return no_snapshot(choice);
   SFS_TRY(load_snapshot(region, geometry, label, snapshot, device));
-  SFS_ASSIGN(const uint64_t end, first_unmet(label, snapshot, device));
+  SFS_ASSIGN(const uint64_t end, replay_end(label, snapshot, device));
   Replay replay(region, geometry, snapshot.sequence, end);
   for (LogReader chunks(label, snapshot, device); !replay.ended();) {
     SFS_ASSIGN(const auto chunk, chunks.next());

@@ -1,6 +1,5 @@
 #include "fuse-fs/meta/snapshot_choice.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -11,17 +10,17 @@
 namespace streamfs::meta {
 namespace {
 
-// Returns whether the log after `older` has every record that `newest` has in its pages.
+// Returns whether the log after `older` has, in whole groups, every record that `newest` promises.
 Result<bool> leads_to(const SnapshotHeader& older, const SnapshotHeader& newest,
                       const DataLabel& label, LogDevice& device) {
   if (!share_a_log(older, newest)) return false;
-  uint64_t reached = older.sequence, next_number = older.first_chunk;
-  for (LogReader chunks(label, older, device);; ++next_number) {
+  LogReader chunks(label, older, device);
+  uint64_t next_number = older.first_chunk;
+  for (;; ++next_number) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;
-    reached = std::max(reached, chunk->last_sequence);
   }
-  return reached >= newest.sequence && next_number >= newest.first_chunk;
+  return chunks.whole_through() >= newest.sequence && next_number >= newest.first_chunk;
 }
 
 std::string name_of(const SnapshotHeader& snapshot) {

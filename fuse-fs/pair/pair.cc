@@ -136,7 +136,7 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::stri
   }
   spdlog::warn("rebuilt: {} records after snapshot {}{}", restored.records,
                restored.snapshot_generation,
-               restored.ended_early ? ", up to one whose data had not arrived" : "");
+               restored.ended_early ? ", up to one that had not arrived whole" : "");
   SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(*pair.region, true));
   SFS_TRY(check_pair(super, search.label, pair.device->info()));
   return super;
