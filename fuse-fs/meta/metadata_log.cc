@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/checksum.h"
 #include "base/mutex.h"
 #include "base/result.h"
@@ -161,15 +162,46 @@ Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
   return shipped;
 }
 
+void MetadataLog::follow_data(BringHome bring_home) {
+  const MutexLock lock(ship_mutex_);
+  bring_home_ = std::move(bring_home);
+}
+
+void MetadataLog::data_is_home(TxId record) {
+  uint64_t known = home_.load(std::memory_order_relaxed);
+  while (known < record.value &&
+         !home_.compare_exchange_weak(known, record.value, std::memory_order_acq_rel)) {
+  }
+}
+
+// Returns the last record to ship. All records up to it have reached the sink.
+uint64_t MetadataLog::ship_target() {
+  const uint64_t committed = journal_.quiesce().value;
+  return bring_home_ ? std::min(committed, home_.load(std::memory_order_acquire)) : committed;
+}
+
 Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
-  const uint64_t target = journal_.quiesce().value;
+  const uint64_t target = ship_target();
   {
     const MutexLock lock(pending_mutex_);
     std::ranges::sort(pending_, {}, &Pending::sequence);
   }
-  SFS_TRY(ship_chunks(target));
+  SFS_TRY(bring_home_ ? ship_group(target) : ship_chunks(target));
   shipped_ = std::max(shipped_, target);  // a snapshot may have shipped more
   return Shipped{TxId{target}, TxId{settled_}};
+}
+
+// Ships all pending records up to `last_sequence` as one group. A snapshot that is due comes before
+// the group and ships it, because no snapshot may begin inside a group.
+// Errors: ENOBUFS, the ring has no room for the whole group beside the log that a snapshot in
+// progress needs. Nothing was written then.
+Result<void> MetadataLog::ship_group(uint64_t last_sequence) {
+  const uint64_t end = end_of_group(last_sequence);
+  if (end == head_block_) return {};
+  SFS_TRY(chunk_failure_);
+  if (!snapshotting_ && is_due_before(end)) return take_snapshot();
+  if (!reaches(end)) return Error{ENOBUFS, "a group does not fit the metadata log"};
+  return ship_chunks(last_sequence);
 }
 
 // Ships in the order of sequences, although a snapshot between two chunks ships records too:
@@ -177,17 +209,31 @@ Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
 Result<void> MetadataLog::ship_chunks(uint64_t last_sequence) {
   for (std::vector<Pending> records; !(records = take_pending(last_sequence)).empty();) {
     Chunk chunk = chunk_of(records);
-    if (!snapshotting_ && is_due(chunk)) {
+    if (!bring_home_ && !snapshotting_ && is_due(chunk)) {
       put_back(std::move(records));
       SFS_TRY(take_snapshot());  // ships them, too
       continue;
     }
+    chunk.group_goes_on = bring_home_ && has_pending(last_sequence);
     const Result<void> done = write_chunk(std::move(chunk), records.back().sequence);
     if (done.ok()) continue;
     put_back(std::move(records));
     return done.error();
   }
   return {};
+}
+
+// Returns where the head is after a group of all pending records up to `last_sequence`.
+uint64_t MetadataLog::end_of_group(uint64_t last_sequence) {
+  uint64_t head = head_block_;
+  const MutexLock lock(pending_mutex_);
+  for (size_t first = 0;;) {
+    const Share share = share_from(first, last_sequence);
+    if (share.end == first) return head;
+    const uint64_t blocks = div_round_up(share.bytes, kBlockSize);
+    head = place_after(head, blocks) + blocks;
+    first = share.end;
+  }
 }
 
 MetadataLog::Chunk MetadataLog::chunk_of(const std::vector<Pending>& records) {
@@ -228,6 +274,11 @@ std::vector<MetadataLog::Pending> MetadataLog::take_pending(uint64_t last_sequen
   return records;
 }
 
+bool MetadataLog::has_pending(uint64_t last_sequence) {
+  const MutexLock lock(pending_mutex_);
+  return !pending_.empty() && pending_.front().sequence <= last_sequence;
+}
+
 void MetadataLog::put_back(std::vector<Pending> records) {
   const MutexLock lock(pending_mutex_);
   pending_.insert(pending_.begin(), std::move_iterator(records.begin()),
@@ -261,6 +312,11 @@ bool MetadataLog::is_due(const Chunk& chunk) const {
   return head_block_ + blocks - snapshot_at_ > snapshot_due() || !has_room(blocks);
 }
 
+// Returns whether a snapshot must be taken before the log goes on up to `end`.
+bool MetadataLog::is_due_before(uint64_t end) const {
+  return end - snapshot_at_ > snapshot_due() || !reaches(end);
+}
+
 Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   const ConstBytes conditions = std::as_bytes(std::span(chunk.conditions));
   const uint64_t blocks = blocks_of(chunk);
@@ -275,6 +331,7 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   header.last_sequence = last_sequence;
   header.payload_bytes = static_cast<uint32_t>(payload);
   header.conditions = static_cast<uint32_t>(chunk.conditions.size());
+  if (chunk.group_goes_on) header.conditions |= kGroupGoesOn;
   header.settled = durable_.load(std::memory_order_acquire);
   std::ranges::copy(geometry_.super().uuid, header.uuid);
   header.payload_checksum = crc32c(std::span(chunk.bytes).subspan(sizeof(header)));
@@ -340,6 +397,7 @@ Result<void> MetadataLog::write_snapshot_beside() {
   const std::vector<uint64_t> pages = used_pages_.look(geometry_);
   SFS_ASSIGN(const SnapshotHeader header,
              write_snapshot_pages(region_, geometry_, label_, begun, device_, pages));
+  SFS_TRY(bring_data_home(false));
   SFS_TRY(ship_locked());
   return snapshot_written(header, from);
 }
@@ -348,6 +406,7 @@ Result<void> MetadataLog::write_snapshot_beside() {
 Result<void> MetadataLog::write_both_snapshots() {
   const Journal::Stopped stopped(journal_);
   const TxId last = journal_.last();
+  SFS_TRY(bring_data_home(true));
   for (int area = 0; area < 2; ++area) {
     SFS_TRY(give_up_older());
     const uint64_t from = head_block_;
@@ -360,6 +419,16 @@ Result<void> MetadataLog::write_both_snapshots() {
   shipped_ = std::max(shipped_, last.value);
   settled_ = std::max(settled_, last.value);
   made_durable({last, last});
+  return {};
+}
+
+// Brings home the data of every record that the pages copied before the call may show.
+Result<void> MetadataLog::bring_data_home(bool commits_stopped) {
+  if (!bring_home_) return {};
+  const TxId seen = commits_stopped ? journal_.last() : journal_.quiesce();
+  SFS_ASSIGN(const TxId last, bring_home_(commits_stopped));
+  SFS_ASSERT(last >= seen);
+  data_is_home(last);
   return {};
 }
 

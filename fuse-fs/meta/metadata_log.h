@@ -18,6 +18,12 @@
 //
 // Conditional records: see conditional_record.h.
 //
+// Data that is written later than its records (follow_data()): ship() writes only records whose
+// data is durable on the device. All records that one ship() writes form a *group*, which counts as
+// a whole or not at all (kGroupGoesOn), because a record may name a block that a later record of
+// the group frees and that was never written. A snapshot counts only once the data of every record
+// that its pages may show is durable.
+//
 // Either snapshot area alone is enough. The log since the older snapshot stays on the device, in
 // the order of sequences. A single snapshot settles no conditions; a chunk does, or two snapshots
 // that hold every record (write_both_snapshots()). A restore that begins with the older snapshot
@@ -74,6 +80,22 @@ class MetadataLog {
   // ship_to_settle(), snapshot() and renew() also begin first, if need be.
   // Requires: nothing else on the data device has changed since the mount.
   Result<void> begin();
+  // Makes the data of every record committed before the call durable on the device. Returns the
+  // last of these records.
+  // Requires: it uses no method of the log but durable() and data_is_home(), and waits for no
+  // thread that uses another, because the log holds its lock. `commits_stopped`: the log holds a
+  // Journal::Stopped, so it does not use the journal's commit(), checkpoint(), quiesce() or stats()
+  // either.
+  // Errors: EAGAIN, some data cannot be written now; the device's.
+  using BringHome = std::function<Result<TxId>(bool commits_stopped)>;
+  // Makes the log follow data that is written later than its records. Records stay pending in
+  // memory until their data is durable. If bring_home() fails, so does the snapshot that needs it,
+  // and with it the call that needs the snapshot; a later call tries again.
+  // Requires: called before begin() and the first ship(); no record has conditions.
+  void follow_data(BringHome bring_home);
+  // Says that the data of every record up to `record` is durable on the device. Takes no lock. A
+  // lower record than before has no effect.
+  void data_is_home(TxId record);
   bool begun() const { return begun_.load(std::memory_order_acquire); }
   // Returns the LogEnd, packed, for attach(); 0: the log has not begun. Requires: everything is
   // shipped and settled.
@@ -82,13 +104,14 @@ class MetadataLog {
   // The state that a flush of the device makes durable. The caller of ship() flushes, and then
   // calls made_durable() with it.
   struct Shipped {
-    TxId last;     // every record up to it
+    TxId last;     // every record up to it; no record whose data is yet to be written
     TxId settled;  // conditions up to it are settled
   };
-  // Writes every pending record. If the log since the last snapshot would exceed snapshot_due() or
-  // the ring has no room, it takes a snapshot first.
-  // Errors: those of the device; the records stay pending. After a failed write of a chunk nothing
-  // more is shipped, because the chunk may have arrived and a restore would go on with it.
+  // Writes every pending record whose data is durable. If the log since the last snapshot would
+  // exceed snapshot_due() or the ring has no room, it takes a snapshot first.
+  // Errors: those of the device and of bring_home(); the records stay pending. After a failed write
+  // of a chunk nothing more is shipped, because the chunk may have arrived and a restore would go
+  // on with it.
   Result<Shipped> ship();
   // Does the same. If durable records are not yet settled by the last chunk, it writes one more
   // chunk, without records, that settles them.
@@ -114,6 +137,7 @@ class MetadataLog {
   struct Chunk {
     std::vector<std::byte> bytes;  // the header's place, then records
     std::vector<LogCondition> conditions;
+    bool group_goes_on = false;
   };
   // The share that one chunk takes of the pending records.
   struct Share {
@@ -129,14 +153,19 @@ class MetadataLog {
   Result<void> begin_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> pass_old_log() SFS_REQUIRES(ship_mutex_);
   Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
+  uint64_t ship_target() SFS_REQUIRES(ship_mutex_);
+  Result<void> ship_group(uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   Result<void> ship_chunks(uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
+  uint64_t end_of_group(uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   static Chunk chunk_of(const std::vector<Pending>& records);
   static uint64_t blocks_of(const Chunk& chunk);
   Share share_from(size_t first, uint64_t last_sequence) const SFS_REQUIRES(pending_mutex_);
   std::vector<Pending> take_pending(uint64_t last_sequence);
+  bool has_pending(uint64_t last_sequence);
   void put_back(std::vector<Pending> records);
   void drop_pending(TxId through);
   bool is_due(const Chunk& chunk) const SFS_REQUIRES(ship_mutex_);
+  bool is_due_before(uint64_t end) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   uint64_t place_after(uint64_t head, uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
   bool reaches(uint64_t end) const SFS_REQUIRES(ship_mutex_);
@@ -145,6 +174,7 @@ class MetadataLog {
   SnapshotHeader next_snapshot(TxId as_of) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_snapshot_beside() SFS_REQUIRES(ship_mutex_);
   Result<void> write_both_snapshots() SFS_REQUIRES(ship_mutex_);
+  Result<void> bring_data_home(bool commits_stopped) SFS_REQUIRES(ship_mutex_);
   Result<void> give_up_older() SFS_REQUIRES(ship_mutex_);
   uint64_t snapshot_due() const SFS_REQUIRES(ship_mutex_);
   Result<void> snapshot_written(const SnapshotHeader& header, uint64_t from)
@@ -160,6 +190,8 @@ class MetadataLog {
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
   OpenConditions conditions_;
   DataLabel label_ SFS_GUARDED_BY(ship_mutex_);
+  BringHome bring_home_ SFS_GUARDED_BY(ship_mutex_);  // empty: data comes before its records
+  std::atomic<uint64_t> home_{0};                     // the data of records up to it is durable
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began

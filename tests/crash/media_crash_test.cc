@@ -378,6 +378,39 @@ TEST_F(MediaCrashLog, ABeginningInVainLeavesNoChunkThatAnotherGoesOnWith) {
   EXPECT_EQ(restored(), 1U);
 }
 
+// The data of a record is a block that bring_home() writes.
+TEST_F(MediaCrashLog, SnapshotShowsNoRecordBeforeItsData) {
+  const BlockNo data{kDataBlocks - 1};
+  ASSERT_TRUE(start().ok());
+  uint64_t value = 0;
+  for (uint64_t number = 0, cut = true; cut != 0; ++number) {
+    mount_again();
+    auto log = attach();
+    ASSERT_TRUE(log.ok());
+    (*log)->follow_data([&](bool /*commits_stopped*/) -> Result<TxId> {
+      std::vector<std::byte> block(kBlockSize);
+      std::memcpy(block.data(), &value, sizeof(value));
+      SFS_TRY(device_.write(data, block));
+      SFS_TRY(device_.flush());
+      return journal_->last();
+    });
+    change(++value);
+    device_.cut_in_flush(number);
+    cut = !(*log)->begin().ok();
+    log->reset();
+    device_.cut_power();
+    std::vector<std::byte> block(kBlockSize);
+    ASSERT_TRUE(device_.read(data, block).ok());
+    uint64_t written = 0;
+    std::memcpy(&written, block.data(), sizeof(written));
+    const auto found = restored();
+    EXPECT_TRUE(found && *found <= written) << "cut in flush " << number;
+    if (cut == 0) {
+      EXPECT_EQ(found, value);
+    }
+  }
+}
+
 TEST_F(MediaCrashLog, SnapshotIsDurableWhenItIsSaidToBe) {
   change(1);
   ASSERT_TRUE(start().ok());
