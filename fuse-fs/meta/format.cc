@@ -40,18 +40,22 @@ constexpr uint64_t kPartsOfUnit = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
 constexpr uint64_t kPartsOfDirectory =
     kPartsOfUnit + kInodesPerUnit + (kEntries + 1) * kDirSlotsPerUnit;
 
-constexpr uint64_t kFirstShare = 8;  // the first heap is the planned heap divided by this
+constexpr uint64_t kIntentShare = 16, kIntentLeast = 8 * kMiB;
+constexpr uint64_t kIntentMostShare = 4;  // of META: a smaller META has no intent log by default
+constexpr uint64_t kFirstShare = 8;       // the first heap is the planned heap divided by this
 
 struct Sizes {
-  uint64_t rings, bitmap, checksums, vstreams;
+  uint64_t rings, intent_segments, bitmap, checksums, vstreams;
   uint64_t fixed() const {
-    return kSuperAreaSize + rings * kRingSize + 2 * bitmap + checksums + vstreams;
+    return kSuperAreaSize + (rings + intent_segments) * kRingSize + 2 * bitmap + checksums +
+           vstreams;
   }
 };
 
 Sizes fixed_sizes(const FormatOptions& options, uint64_t meta_size) {
   Sizes sizes{};
   sizes.rings = std::clamp<uint64_t>(meta_size / (16 * kRingSize), 1, kMaxRings);
+  sizes.intent_segments = options.intent_log_bytes / kRingSize;
   sizes.bitmap = units(div_round_up(options.data_blocks, 8));
   sizes.checksums = options.checksums ? units(options.data_blocks * 4) : 0;
   const uint64_t vstreams = std::clamp<uint64_t>(meta_size / 4096, 1024, 65536);
@@ -156,8 +160,16 @@ uint64_t meta_size_max(const Superblock& super) {
   FormatOptions options;
   options.data_blocks = super.data_blocks;
   options.checksums = (super.features & kFeatureChecksums) != 0;
+  if ((super.features & kFeatureIntentLog) != 0)
+    options.intent_log_bytes =
+        region_bytes(super, RegionKind::kRings) - super.ring_count * kRingSize;
   if (super.mean_file_blocks != 0) options.mean_file_bytes = super.mean_file_blocks * kBlockSize;
   return meta_size_max(options);
+}
+
+uint64_t default_intent_log(uint64_t meta_size) {
+  const uint64_t bytes = std::max(round_down(meta_size / kIntentShare, kRingSize), kIntentLeast);
+  return bytes <= meta_size / kIntentMostShare ? bytes : 0;
 }
 
 uint64_t first_meta_size(const FormatOptions& options) {
@@ -189,11 +201,15 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.mean_file_blocks = static_cast<uint32_t>(mean_file_blocks(options));
   super.features = (options.checksums ? kFeatureChecksums : 0) |
                    (options.meta_log ? kFeatureMetaLog : 0) | (options.mirror ? kFeatureMirror : 0);
+  if (sizes.intent_segments > 0) {
+    super.version = std::max(super.version, kIntentVersion);
+    super.features |= kFeatureIntentLog;
+  }
   super.meta_class = static_cast<uint8_t>(meta_class);
   super.clean = 1;
   super.created_seconds = options.created_seconds;
   Layouter layouter(super);
-  layouter.place(RegionKind::kRings, sizes.rings * kRingSize);
+  layouter.place(RegionKind::kRings, (sizes.rings + sizes.intent_segments) * kRingSize);
   layouter.place(RegionKind::kBlockBitmap, sizes.bitmap);
   layouter.place(RegionKind::kUntrimmed, sizes.bitmap);
   layouter.place(RegionKind::kChecksums, sizes.checksums);

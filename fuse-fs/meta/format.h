@@ -21,7 +21,8 @@ struct FormatOptions {
   uint64_t mean_file_bytes = kMeanFileBytes;
   bool checksums = true;
   bool meta_log = false;
-  bool mirror = false;  // META is kept twice
+  bool mirror = false;            // META is kept twice
+  uint64_t intent_log_bytes = 0;  // rounded down to whole segments of kRingSize; 0: none
   std::string label;
   std::array<uint8_t, 16> uuid{};
   std::string data_identity;
@@ -35,6 +36,9 @@ uint64_t meta_size_max(const FormatOptions& options);
 uint64_t meta_size_max(const Superblock& super);
 // Returns the bytes that a META file begins with.
 uint64_t first_meta_size(const FormatOptions& options);
+// Returns the bytes of the intent log that a persistent META of this size has by default: a
+// sixteenth, at least 8 MiB. 0: META is too small for one.
+uint64_t default_intent_log(uint64_t meta_size);
 // Return how many files fit: an empty filesystem whose META has so many bytes, or so many free heap
 // units. The estimate has one or two extents and a name of up to 48 bytes for each file, and 8
 // entries for each directory.

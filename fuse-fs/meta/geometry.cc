@@ -79,7 +79,8 @@ uint64_t bits_between(uint64_t base, uint64_t from, uint64_t end) {
 bool regions_large_enough(const Geometry& g) {
   const uint64_t blocks = g.data_blocks();
   const uint64_t bitmap = div_round_up(blocks, 64) * kWordSize;
-  return g.region_bytes(RegionKind::kRings) >= g.super().ring_count * kRingSize &&
+  const uint64_t intent = (g.super().features & kFeatureIntentLog) != 0 ? 1 : 0;  // at least
+  return g.region_bytes(RegionKind::kRings) >= (g.super().ring_count + intent) * kRingSize &&
          g.region_bytes(RegionKind::kBlockBitmap) >= bitmap &&
          g.region_bytes(RegionKind::kUntrimmed) >= bitmap &&
          (!g.checksums() || g.region_bytes(RegionKind::kChecksums) >= blocks * 4) &&
@@ -129,6 +130,15 @@ uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {
 
 uint64_t Geometry::ring_offset(uint32_t ring) const {
   return region_offset(RegionKind::kRings, ring * kRingSize);
+}
+
+uint64_t Geometry::intent_segments() const {
+  if ((super().features & kFeatureIntentLog) == 0) return 0;
+  return region_bytes(RegionKind::kRings) / kRingSize - super().ring_count;
+}
+
+uint64_t Geometry::intent_offset(uint64_t segment) const {
+  return region_offset(RegionKind::kRings, (super().ring_count + segment) * kRingSize);
 }
 
 uint64_t Geometry::bitmap_word(RegionKind bitmap, uint64_t word) const {

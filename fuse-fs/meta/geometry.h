@@ -41,6 +41,9 @@ class Geometry {
   // Returns the META offset of byte `at` of a region. Asserts `at` < region_bytes().
   uint64_t region_offset(RegionKind kind, uint64_t at) const;
   uint64_t ring_offset(uint32_t ring) const;
+  // The intent log's segments follow the journal's rings. Each has kRingSize bytes.
+  uint64_t intent_segments() const;
+  uint64_t intent_offset(uint64_t segment) const;
   uint64_t bitmap_word(RegionKind bitmap, uint64_t word) const;
   uint64_t checksum_offset(BlockNo block) const;
 

@@ -52,7 +52,7 @@ Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
     return Error{EINVAL, std::string(whose.name) + " has format version " +
                              std::to_string(label.version) + ", this streamfs knows " +
                              std::to_string(kOldestVersion) + " to " +
-                             std::to_string(kFormatVersion)};
+                             std::to_string(kIntentVersion)};
   }
   const bool whole =
       label.geometry.magic == wire::kSuperMagic && label.geometry.version == label.version;

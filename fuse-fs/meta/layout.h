@@ -13,11 +13,12 @@
 
 namespace streamfs::meta {
 
-inline constexpr uint32_t kFormatVersion = 2;     // of a new filesystem
+inline constexpr uint32_t kFormatVersion = 2;     // of a new filesystem without an intent log
 inline constexpr uint32_t kOldestVersion = 1;     // the oldest that this program reads and writes
 inline constexpr uint32_t kUnwrittenVersion = 2;  // the first with unwritten extents and kExtending
+inline constexpr uint32_t kIntentVersion = 3;     // the first with an intent log
 constexpr bool known_version(uint32_t version) {
-  return version >= kOldestVersion && version <= kFormatVersion;
+  return version >= kOldestVersion && version <= kIntentVersion;
 }
 inline constexpr uint64_t kUnitSize = 4096;  // heap unit
 inline constexpr uint64_t kCellSize = 256;   // an inode; also the reach of one journal patch
@@ -52,7 +53,7 @@ constexpr BlockRange unpack_range(uint64_t word) {
 }
 
 enum class RegionKind : uint32_t {
-  kRings = 0,    // journal rings, each kRingSize bytes
+  kRings = 0,    // journal rings, then the intent log's segments; each has kRingSize bytes
   kBlockBitmap,  // 1 bit a data block, 1 = allocated
   kUntrimmed,    // 1 bit a data block, 1 = freed but not yet trimmed
   kChecksums,    // 4 B a data block, 0 = not known
@@ -99,6 +100,8 @@ inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // `boot` of a META to be reb
 inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
 inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
 inline constexpr uint32_t kFeatureMirror = 4;      // META is kept twice
+inline constexpr uint32_t kFeatureIntentLog = 8;   // META has an intent log
+inline constexpr uint32_t kKnownFeatures = 15;
 
 // A block's checksum as it is stored: 0 means "not known".
 constexpr uint32_t known_checksum(uint32_t crc) {
@@ -249,6 +252,31 @@ inline constexpr uint64_t kMaxRunBlocks = (uint64_t{1} << 22) - 1;
 // A body is one word: META offset / 8 (48 bits) | length in words << 48. A proof is a sequence.
 
 inline constexpr uint32_t kMaxRecordWords = 4096;  // 32 KiB
+
+// ---- The intent log (intent_log.h). Lines of an entry follow it, as many as `lines` has bits.
+struct IntentEntry {
+  uint64_t sequence;       // larger than that of the entry before it
+  uint64_t block;          // of DATA
+  uint64_t lines;          // bit i: line i of the block follows
+  uint64_t base;           // META offset of the entry with the other lines; 0: they are zeroes
+  uint64_t base_sequence;  // of that entry
+  uint64_t inode;          // InodeId of the file that the block was written for
+  uint16_t vstream;
+  uint16_t reserved0;
+  uint32_t checksum;  // CRC32C of the entry and its lines, this field zero, seeded as a record
+  uint64_t reserved1;
+};
+static_assert(sizeof(IntentEntry) == kLineSize);
+static_assert(std::has_unique_object_representations_v<IntentEntry>);
+static_assert(kBlockSize / kLineSize == 64);
+
+// A slot of the expired word. There are two, in the first two lines of the log; the larger valid
+// one counts.
+struct ExpiredSlot {
+  uint64_t through;   // entries up to this sequence do not count
+  uint64_t checksum;  // CRC32C of `through`, seeded as a record, + 2^32; of 0: 0
+};
+static_assert(sizeof(ExpiredSlot) == 16);
 
 // ---- The data device's first block, so that a lost META can be rebuilt.
 struct DataLabel {

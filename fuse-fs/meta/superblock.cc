@@ -42,11 +42,13 @@ void write_copy(pmem::Region& region, uint64_t offset, const Superblock& super) 
 Error of_version(uint32_t version) {
   return Error{EMEDIUMTYPE, "META has format version " + std::to_string(version) +
                                 ", this streamfs knows " + std::to_string(kOldestVersion) + " to " +
-                                std::to_string(kFormatVersion)};
+                                std::to_string(kIntentVersion)};
 }
 
 Result<Superblock> checked(const Superblock& super, const pmem::Region& region) {
   if (!known_version(super.version)) return of_version(super.version);
+  if ((super.features & ~kKnownFeatures) != 0)
+    return Error{EMEDIUMTYPE, "META has features that this streamfs does not know"};
   if (super.meta_size > region.size()) {
     return Error{EINVAL, "META is smaller than it was formatted (" + std::to_string(region.size()) +
                              " of " + std::to_string(super.meta_size) + " bytes)"};

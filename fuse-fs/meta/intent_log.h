@@ -1,0 +1,147 @@
+// The intent log: blocks of DATA that were committed before they are on DATA, kept in META.
+//
+//   WRITE ─► write cache ─fsync─► entries, fence ─► the record that names the blocks, fence
+//                 │
+//                 └─a round─► DATA, device flush ─► expire(): the entries count no more
+//
+// The log has segments of kRingSize bytes. A segment has a line for the two slots of the expired
+// word, which only the first segment uses, and entries. An entry is an IntentEntry, and then the
+// lines of the block that it holds. Lines that it does not hold are those of its base entry, or
+// zeroes. An entry counts if its checksum holds, its sequence is above the expired word, and all
+// entries before it in its segment are whole with smaller sequences. Entries are never changed.
+//
+// A record that is committed with its blocks in the log always gives the file new blocks, and a
+// freed block is reusable only after the round that follows the freeing record. A counting entry
+// whose block is allocated therefore always has that block's content, and no entry is ever void.
+//
+// Thread safety: any thread. A Batch belongs to one thread.
+// After a crash: every entry counts whose batch was fenced, and that is not expired. Entries of the
+// batch that was cut count or not. Their blocks belong to no file, because a record comes after the
+// fence of its entries. open() finds them all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+class IntentLog {
+ public:
+  // Where an entry lies, for entries that build on it.
+  struct Place {
+    uint64_t sequence = 0;  // 0: nowhere
+    uint64_t offset = 0;    // in META
+    uint32_t depth = 0;     // entries that it builds on
+  };
+  struct Content {
+    InodeId inode;
+    BlockNo block;
+    VStreamId vstream;
+    ConstBytes bytes;  // kBlockSize
+    // The entry of a block with similar content, and that content; empty: none.
+    Place base = {};
+    ConstBytes base_bytes = {};
+  };
+
+  // Reads the log. Its time depends on the size of the log only.
+  // Errors: ENODATA, META has no intent log; EIO, the expired word is damaged, or a counting entry
+  // builds on one that is not there.
+  static Result<std::unique_ptr<IntentLog>> open(pmem::Region& region, const Geometry& geometry);
+
+  // ---- What open() found
+  struct Found {
+    Place place;
+    InodeId inode;
+    BlockNo block;
+    VStreamId vstream;
+  };
+  // Returns the newest counting entry of each block that is allocated, by block.
+  std::vector<Found> found() const;
+  // Copies the block of a found entry. Requires: start() was not called.
+  void read(const Place& place, Bytes block) const;
+  // Expires what open() found, durably, and everything that a cut batch may have left behind it.
+  // Call it once, before the first batch. Requires: the blocks of found() are durable on DATA.
+  void start();
+
+  // ---- Writing
+  // The entries of one commit. Unless keep() is called, the destructor takes them back, durably.
+  class Batch {
+   public:
+    ~Batch();
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+    // Stores an entry. Requires: the batch was begun for so many blocks.
+    Place append(const Content& content);
+    pmem::Flushed flushed() { return std::move(flushed_); }  // for the fence of the commit
+    void keep() { kept_ = true; }                            // after that fence
+
+   private:
+    friend class IntentLog;
+    Batch(IntentLog& log, size_t segment);
+    IntentLog& log_;
+    const size_t segment_;
+    uint64_t first_ = 0;  // META offset of the first entry; 0: there is none
+    pmem::Flushed flushed_;
+    bool kept_ = false;
+  };
+  // Begins a batch of at most `blocks` entries. Null: the log has no room for it.
+  std::unique_ptr<Batch> begin(uint64_t blocks);
+
+  // Returns the sequence of the newest entry, and begins a round: no later entry builds on an
+  // entry up to it.
+  uint64_t cut();
+  // Expires the entries up to `through`, durably. Requires: their blocks are durable on DATA, or
+  // free.
+  void expire(uint64_t through);
+
+  uint64_t bytes() const { return geometry_.intent_segments() * kRingSize; }
+  // Returns the bytes of segments that entries have taken since the last expire().
+  uint64_t used_bytes() const;
+  struct Counts {
+    uint64_t entries = 0, delta_entries = 0, lines = 0, taken_back = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Segment {
+    uint64_t offset = 0;         // in META
+    uint64_t end = kFirstEntry;  // of the entries, from `offset`
+    uint64_t newest = 0;         // sequence
+    bool busy = false;           // a batch appends to it
+  };
+  static constexpr uint64_t kFirstEntry = 2 * kLineSize;
+  static constexpr uint32_t kDepthMax = 64;
+
+  IntentLog(pmem::Region& region, const Geometry& geometry);
+  Result<void> read_expired();
+  Result<void> scan();
+  void scan_segment(const Segment& segment) SFS_REQUIRES(mutex_);
+  void store_expired(uint64_t through);
+  bool allocated(uint64_t block) const;
+  uint64_t next_sequence(Place& base);
+  void end_batch(const Batch& batch);
+
+  pmem::Region& region_;
+  const Geometry& geometry_;
+  const uint32_t seed_;
+  uint64_t seen_ = 0;                                 // the newest sequence that open() saw
+  std::vector<Found> live_;                           // ascending
+  std::unordered_map<uint64_t, size_t> by_sequence_;  // into live_
+  Mutex expiring_;                                    // before mutex_
+  mutable Mutex mutex_;                               // leaf
+  std::vector<Segment> segments_ SFS_GUARDED_BY(mutex_);
+  uint64_t last_ SFS_GUARDED_BY(mutex_) = 0;     // sequence
+  uint64_t cut_ SFS_GUARDED_BY(mutex_) = 0;      // no later entry builds on one up to it
+  uint64_t expired_ SFS_GUARDED_BY(mutex_) = 0;  // as META has it
+  Counts counts_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::meta
