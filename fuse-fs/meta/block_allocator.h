@@ -68,8 +68,8 @@ class BlockAllocator {
   std::optional<BlockRun> next_discard(uint64_t max_blocks);
   // Notes that the record that allocates a reserved run has committed.
   void committed_allocation(BlockRun run);
-  // Sets the callback for each run that discard() or discard_content() takes. Nobody reads these
-  // blocks again. Requires: no other thread uses the allocator yet.
+  // Sets the callback for each run that discard(), discard_content() or committed_free() takes. No
+  // thread reads these blocks again. Requires: no other thread uses the allocator yet.
   void on_discarded(std::function<void(BlockRun)> discarded);
   // Reads the groups of a run that a record will free; committed_free() requires this call.
   // Requires: the record is not committed yet.

@@ -91,6 +91,7 @@ void BlockAllocator::about_to_free(BlockRun run) {
 }
 
 void BlockAllocator::committed_free(BlockRun run, TxId tx) {
+  discard_content(run);
   const MutexLock lock(impl_->mutex);
   SFS_ASSERT(impl_->groups[run.first.value / kGroupBlocks].regions != nullptr);
   impl_->gone.freed(run, tx);

@@ -219,6 +219,10 @@ class Engine {
   // record (conditional_record.h). Returns false, and has done nothing, if the inode cannot be
   // committed ahead. Requires: a journal whose sink keeps conditions.
   Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed);
+  // Commits the same by one record, after a fence that covers `entries`, the lines of the intent
+  // log that have the data which no flush has covered. Returns false, and has done nothing, if that
+  // takes more than one record. After false or an error the caller takes the entries back.
+  Result<bool> commit_logged(InodeId id, uint64_t epoch, pmem::Flushed entries);
   bool dirty(InodeId id);  // current differs from committed
   // Returns whether current differs from committed in more than times, so that data written since
   // cannot be read back without a commit.
@@ -348,8 +352,10 @@ class Engine {
   pmem::Flushed publish_checksums(Inode& inode, uint64_t epoch);
   pmem::Flushed flush_new_checksums(const Inode& inode, uint64_t epoch);
   Result<void> commit_steps(Inode& inode, uint64_t epoch, pmem::Flushed checksums = {});
+  enum class Steps : uint8_t { kMany, kOne };
   Result<bool> commit_step(Inode& inode, uint64_t epoch, pmem::Flushed checksums,
-                           std::span<const DataCondition> conditions = {});
+                           std::span<const DataCondition> conditions = {},
+                           Steps steps = Steps::kMany);
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
   Result<void> finish_extending(Inode& inode);
   void take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces);

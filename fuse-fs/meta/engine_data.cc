@@ -242,6 +242,12 @@ Result<void> Engine::commit_inode(InodeId id, uint64_t epoch) {
   if (!inode->alive || !inode->dirty()) return {};
   pmem::Flushed flushed = publish_checksums(*inode, epoch);
   flushed += flush_new_checksums(*inode, epoch);
+  // With an intent log the record may replace a block that an fsync made durable by one whose old
+  // owner had another checksum.
+  if (geometry_.intent_segments() > 0 && !flushed.none()) {
+    region_.fence(std::move(flushed));
+    return commit_steps(*inode, epoch);
+  }
   return commit_steps(*inode, epoch, std::move(flushed));
 }
 
@@ -258,6 +264,25 @@ Result<bool> Engine::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) 
   SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, std::move(checksums), *conditions));
   SFS_ASSERT(complete);  // there are fewer steps than a record has room for
   return true;
+}
+
+Result<bool> Engine::commit_logged(InodeId id, uint64_t epoch, pmem::Flushed entries) {
+  const auto fence = [&] {
+    if (!entries.none()) region_.fence(std::move(entries));
+    return true;
+  };
+  if (const Result<void> done = writable(); !done.ok()) {
+    (void)entries.leave();
+    return done.error();
+  }
+  const InodeRef inode = cache_.find(id);
+  if (!inode) return fence();
+  const std::unique_lock lock(inode->mutex);
+  if (!inode->alive || !inode->dirty()) return fence();
+  entries += publish_checksums(*inode, epoch);
+  entries += flush_new_checksums(*inode, epoch);
+  fence();  // no record may outlive its entries
+  return commit_step(*inode, epoch, {}, {}, Steps::kOne);
 }
 
 Result<void> Engine::commit_steps(Inode& inode, uint64_t epoch, pmem::Flushed checksums) {
@@ -289,9 +314,10 @@ pmem::Flushed Engine::flush_new_checksums(const Inode& inode, uint64_t epoch) {
   return flushed;
 }
 
-// Commits one record. Returns false if the inode needs further records.
+// Commits one record. Returns false if the inode needs further records; with kOne it then commits
+// none.
 Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch, pmem::Flushed checksums,
-                                 std::span<const DataCondition> conditions) {
+                                 std::span<const DataCondition> conditions, Steps steps) {
   Change change = this->change();
   change.tx.fences(std::move(checksums));
   for (const DataCondition& each : conditions) change.tx.condition(each);
@@ -304,6 +330,10 @@ Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch, pmem::Flushed che
       return planned.error();
     }
     plan = std::move(planned).value();
+    if (!plan.complete && steps == Steps::kOne) {
+      SFS_TRY(inode.extents->restore(inode.committed));
+      return false;
+    }
   }
   put_current(inode, next, epoch, plan);
   const bool complete = plan.complete;
