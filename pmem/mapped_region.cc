@@ -233,6 +233,14 @@ Result<uint64_t> copy_device(int fd, AddressRange& to, uint64_t size) {
   return watch.lost();
 }
 
+// Returns the nature of memory that its owner has declared persistent.
+Result<Nature> declared(const Nature& found, const std::string& path) {
+  if (found.meta_class == MetaClass::kPersistent) return found;
+  if (found.meta_class == MetaClass::kSynced)
+    return Error{EINVAL, path + " is a file on a disk, and only memory can be declared persistent"};
+  return Nature{MetaClass::kPersistent, true, found.medium + ", declared persistent"};
+}
+
 // Chooses how to map the file: with MAP_SYNC if that is accepted. A read-only mapping tries it too,
 // because the class of the medium does not depend on the access.
 Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat& st) {
@@ -363,6 +371,9 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
   SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
   Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
+  if (options.declared_persistent) {
+    SFS_ASSIGN(mapping.nature, declared(mapping.nature, path));
+  }
   if (options.read_only && S_ISCHR(st.st_mode)) {
     SFS_ASSIGN(mapping.lost, copy_device(fd.get(), addresses, size));
   } else {

@@ -200,6 +200,10 @@ struct OpenOptions {
   bool create = false;
   bool read_only = false;  // a private mapping or copy: stores stay in memory
   double wait_seconds = 10;
+  // The caller knows that this memory keeps what was fenced although its class says otherwise, as
+  // memory with a battery does: the class is then kPersistent. Errors: EINVAL, it is a file on a
+  // disk, whose pages the kernel writes back in any order.
+  bool declared_persistent = false;
 };
 Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenOptions& options);
 

@@ -160,9 +160,7 @@ uint64_t meta_size_max(const Superblock& super) {
   FormatOptions options;
   options.data_blocks = super.data_blocks;
   options.checksums = (super.features & kFeatureChecksums) != 0;
-  if ((super.features & kFeatureIntentLog) != 0)
-    options.intent_log_bytes =
-        region_bytes(super, RegionKind::kRings) - super.ring_count * kRingSize;
+  options.intent_log_bytes = intent_log_bytes(super);
   if (super.mean_file_blocks != 0) options.mean_file_bytes = super.mean_file_blocks * kBlockSize;
   return meta_size_max(options);
 }
@@ -199,12 +197,13 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.ring_count = static_cast<uint32_t>(sizes.rings);
   super.journal_seed = options.random_seed;
   super.mean_file_blocks = static_cast<uint32_t>(mean_file_blocks(options));
-  super.features = (options.checksums ? kFeatureChecksums : 0) |
-                   (options.meta_log ? kFeatureMetaLog : 0) | (options.mirror ? kFeatureMirror : 0);
-  if (sizes.intent_segments > 0) {
+  super.features =
+      (options.checksums ? kFeatureChecksums : 0) | (options.meta_log ? kFeatureMetaLog : 0) |
+      (options.mirror ? kFeatureMirror : 0) | (options.declared_persistent ? kFeatureDeclared : 0) |
+      (options.trust_memory ? kFeatureTrustMemory : 0);
+  if (sizes.intent_segments > 0) super.features |= kFeatureIntentLog;
+  if ((super.features & (kFeatureIntentLog | kFeatureDeclared | kFeatureTrustMemory)) != 0)
     super.version = std::max(super.version, kIntentVersion);
-    super.features |= kFeatureIntentLog;
-  }
   super.meta_class = static_cast<uint8_t>(meta_class);
   super.clean = 1;
   super.created_seconds = options.created_seconds;

@@ -21,7 +21,8 @@ struct FormatOptions {
   uint64_t mean_file_bytes = kMeanFileBytes;
   bool checksums = true;
   bool meta_log = false;
-  bool mirror = false;            // META is kept twice
+  bool mirror = false;                                     // META is kept twice
+  bool declared_persistent = false, trust_memory = false;  // kFeatureDeclared, kFeatureTrustMemory
   uint64_t intent_log_bytes = 0;  // rounded down to whole segments of kRingSize; 0: none
   std::string label;
   std::array<uint8_t, 16> uuid{};

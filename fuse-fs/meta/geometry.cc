@@ -120,6 +120,11 @@ uint64_t region_bytes(const Superblock& super, RegionKind kind) {
   return bytes;
 }
 
+uint64_t intent_log_bytes(const Superblock& super) {
+  if ((super.features & kFeatureIntentLog) == 0) return 0;
+  return region_bytes(super, RegionKind::kRings) - super.ring_count * kRingSize;
+}
+
 uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {
   for (const Segment& segment : segments_of(super(), kind).segments) {
     if (at < segment.length) return segment.offset + at;
@@ -133,8 +138,7 @@ uint64_t Geometry::ring_offset(uint32_t ring) const {
 }
 
 uint64_t Geometry::intent_segments() const {
-  if ((super().features & kFeatureIntentLog) == 0) return 0;
-  return region_bytes(RegionKind::kRings) / kRingSize - super().ring_count;
+  return intent_log_bytes(super()) / kRingSize;
 }
 
 uint64_t Geometry::intent_offset(uint64_t segment) const {

@@ -20,6 +20,8 @@ namespace streamfs::meta {
 
 // Returns the length of a region: the sum of its segments.
 uint64_t region_bytes(const Superblock& super, RegionKind kind);
+// Returns the length of the intent log; 0: there is none.
+uint64_t intent_log_bytes(const Superblock& super);
 
 class Geometry {
  public:

@@ -23,7 +23,7 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr size_t kLineWords = kLineSize / kWordSize;
+constexpr size_t kEntryWords = sizeof(IntentEntry) / kWordSize;
 constexpr uint64_t kLines = kBlockSize / kLineSize;
 // More sequences than cut batches can have used. The log passes over them at each mount, so that
 // what they left never counts.
@@ -254,8 +254,8 @@ IntentLog::Place IntentLog::Batch::append(const Content& content) {
   }
   std::array<uint64_t, (kLineSize + kBlockSize) / kWordSize> words;
   std::memcpy(words.data(), &entry, sizeof(entry));
-  std::memcpy(&words[kLineWords], lines.data(), bytes);
-  region.store(offset, std::span(words).first(kLineWords + bytes / kWordSize));
+  std::memcpy(&words[kEntryWords], lines.data(), bytes);
+  region.store(offset, std::span(words).first(kEntryWords + bytes / kWordSize));
   flushed_ += region.flush(offset, kLineSize + bytes);
   if (first_ == 0) first_ = offset;
   return {entry.sequence, offset, base.sequence == 0 ? 0 : base.depth + 1};

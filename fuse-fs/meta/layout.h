@@ -96,12 +96,14 @@ struct Superblock {
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
 static_assert(std::has_unique_object_representations_v<Superblock>);
-inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // `boot` of a META to be rebuilt from the log
-inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
-inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
-inline constexpr uint32_t kFeatureMirror = 4;      // META is kept twice
-inline constexpr uint32_t kFeatureIntentLog = 8;   // META has an intent log
-inline constexpr uint32_t kKnownFeatures = 15;
+inline constexpr uint64_t kNoBoot = ~uint64_t{0};    // `boot` of a META to be rebuilt from the log
+inline constexpr uint32_t kFeatureChecksums = 1;     // data checksums are kept
+inline constexpr uint32_t kFeatureMetaLog = 2;       // a metadata log is on the data device
+inline constexpr uint32_t kFeatureMirror = 4;        // META is kept twice
+inline constexpr uint32_t kFeatureIntentLog = 8;     // META has an intent log
+inline constexpr uint32_t kFeatureDeclared = 16;     // META's memory was declared persistent
+inline constexpr uint32_t kFeatureTrustMemory = 32;  // the intent log serves on any META class
+inline constexpr uint32_t kKnownFeatures = 63;
 
 // A block's checksum as it is stored: 0 means "not known".
 constexpr uint32_t known_checksum(uint32_t crc) {

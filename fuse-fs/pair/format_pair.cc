@@ -1,5 +1,6 @@
 #include "fuse-fs/pair/format_pair.h"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -78,6 +79,8 @@ Result<meta::FormatOptions> engine_options(const FormatPairOptions& options,
   out.data_blocks = device.capacity_blocks;
   out.mean_file_bytes = options.mean_file_bytes;
   out.checksums = options.checksums;
+  out.declared_persistent = options.declared_persistent;
+  out.trust_memory = options.trust_memory;
   out.label = options.label;
   out.data_identity = device.identity;
   out.created_seconds = static_cast<uint64_t>(clock.now().seconds);
@@ -102,7 +105,8 @@ Result<std::vector<MetaPlace>> open_places(const std::string& meta_path, uint64_
   for (const std::string& path : {meta_path, options.mirror_path}) {
     if (path.empty()) continue;
     if (!places.empty()) SFS_TRY(check_apart(meta_path, path));
-    SFS_ASSIGN(auto place, MetaPlace::open(path, {size, options.force, options.wait_seconds}));
+    SFS_ASSIGN(auto place, MetaPlace::open(path, {size, options.force, options.wait_seconds,
+                                                  options.declared_persistent}));
     places.push_back(std::move(place));
   }
   return places;
@@ -114,6 +118,19 @@ std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
   auto second = places[1].take_region();
   if (second->meta_class() < first->meta_class()) std::swap(first, second);
   return std::make_unique<pmem::MirrorRegion>(std::move(first), std::move(second));
+}
+
+Result<uint64_t> intent_log_bytes(const pmem::Region& region, const FormatPairOptions& options) {
+  const bool serves = region.meta_class() == pmem::MetaClass::kPersistent || options.trust_memory;
+  if (!options.intent_log_bytes) return serves ? meta::default_intent_log(region.size()) : 0;
+  const uint64_t bytes = *options.intent_log_bytes;
+  if (bytes != 0 && !serves)
+    return Error{EINVAL,
+                 "META is not persistent, so an intent log would not serve; --meta-class "
+                 "persistent declares it so, and --trust-memory accepts its loss"};
+  if (bytes != 0 && bytes < meta::kRingSize)
+    return Error{EINVAL, fmt::format("an intent log has at least {} bytes", meta::kRingSize)};
+  return bytes;
 }
 
 // Writes a snapshot of the empty filesystem to both areas: a log can be restored from either, and
@@ -169,6 +186,7 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   SFS_ASSIGN(auto places, open_places(meta_path, size, options));
   const auto region = take_region(places);
   if (!options.force) SFS_TRY(check_empty(*device));
+  SFS_ASSIGN(format.intent_log_bytes, intent_log_bytes(*region, options));
   Formatted out;
   out.device = device->info();
   out.meta_class = region->meta_class();

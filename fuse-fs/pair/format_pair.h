@@ -31,6 +31,13 @@ struct FormatPairOptions {
   uint64_t mean_file_bytes = meta::kMeanFileBytes;
   bool checksums = true;
   bool meta_log = true;
+  // Bytes of the intent log; 0: none. Unset: meta::default_intent_log() if META is persistent or
+  // trusted, else none.
+  std::optional<uint64_t> intent_log_bytes;
+  bool declared_persistent = false;  // as in pmem::OpenOptions
+  // The intent log serves although META may lose what was stored. After a power cut META is rebuilt
+  // from the log on DATA, without the fsyncs of the last seconds. Requires: meta_log.
+  bool trust_memory = false;
   std::string label;
   std::optional<std::array<uint8_t, 16>> uuid;  // unset: random
   double wait_seconds = 10;                     // for another process that holds a device

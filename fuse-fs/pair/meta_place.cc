@@ -39,6 +39,7 @@ Result<void> check_empty(pmem::Region& region, const std::string& path) {
 Result<MetaPlace> MetaPlace::open(const std::string& path, const Wish& wish) {
   pmem::OpenOptions open;
   open.wait_seconds = wish.wait_seconds;
+  open.declared_persistent = wish.declared_persistent;
   const Before found = found_at(path);
   open.create = found != Before::kThere;
   open.size = open.create ? wish.bytes : 0;

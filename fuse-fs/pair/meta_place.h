@@ -20,6 +20,7 @@ class MetaPlace {
     uint64_t bytes = 0;  // the size of a file that is missing or empty
     bool force = false;  // accept a place that holds something
     double wait_seconds = 10;
+    bool declared_persistent = false;  // as in pmem::OpenOptions
   };
   enum class Before : uint8_t { kThere, kEmpty, kAbsent };  // kEmpty: a file of 0 bytes
   // Errors: EEXIST (the place holds something, and `force` is not set), those of open_region().

@@ -19,6 +19,7 @@
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/intent_log.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/log_format.h"
@@ -88,10 +89,21 @@ class DumpFile final : public meta::LogDevice {
   int fd_;
 };
 
+// A dump holds no data of files, and the intent log does.
+Result<void> check_no_intents(const OpenPair& pair, const meta::Geometry& geometry) {
+  if (geometry.intent_segments() == 0) return {};
+  SFS_ASSIGN(const auto log, meta::IntentLog::open(*pair.region, geometry));
+  if (log->found().empty()) return {};
+  return Error{EBUSY,
+               "data of files is in the intent log in META, and not on DATA yet: mount the "
+               "filesystem, write to it and unmount it first"};
+}
+
 // The label goes last: a file without one is no dump.
 Result<void> write_dump(const OpenPair& pair, DumpFile& file) {
   SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
   SFS_ASSIGN(const meta::Recovery recovery, meta::recover_journal(*pair.region, geometry));
+  SFS_TRY(check_no_intents(pair, geometry));
   const meta::DataLabel label = meta::make_dump_label(pair.super);
   meta::SnapshotHeader header{};
   header.generation = kDumpGeneration;
@@ -154,7 +166,8 @@ Result<void> check_places(const meta::Superblock& dumped, const std::string& met
 Result<MetaPlace> make_target(const std::string& path, const meta::Superblock& dumped,
                               const RestoreDumpOptions& options) {
   SFS_ASSIGN(auto place,
-             MetaPlace::open(path, {dumped.meta_size, options.force, options.wait_seconds}));
+             MetaPlace::open(path, {dumped.meta_size, options.force, options.wait_seconds,
+                                    (dumped.features & meta::kFeatureDeclared) != 0}));
   const uint64_t bytes = place.region().size();
   if (bytes >= dumped.meta_size) return place;
   return Error{ENOSPC,

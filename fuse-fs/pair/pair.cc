@@ -54,6 +54,9 @@ struct Search {
   std::optional<Attached> attached;  // as DATA says
   const PairOptions& options;
 
+  bool declared_persistent() const {
+    return (label.geometry.features & meta::kFeatureDeclared) != 0;
+  }
   bool has_log() const { return label.log_first_block != 0; }
   // A reboot may take it: it comes back by itself, but only to a place as volatile.
   bool was_volatile() const {
@@ -73,6 +76,7 @@ struct Search {
 Result<std::unique_ptr<pmem::Region>> make_meta(const Search& search) {
   pmem::OpenOptions open;
   open.wait_seconds = search.options.wait_seconds;
+  open.declared_persistent = search.declared_persistent();
   open.create = true;
   open.size = search.label.geometry.meta_size;
   std::error_code none;
@@ -89,6 +93,7 @@ Result<std::unique_ptr<pmem::Region>> open_meta(const Search& search) {
   pmem::OpenOptions open;
   open.read_only = search.options.read_only;
   open.wait_seconds = search.options.wait_seconds;
+  open.declared_persistent = search.declared_persistent();
   auto region = pmem::open_region(search.meta_path, open);
   const bool gone =
       !region.ok() && (region.error().code == ENOENT || region.error().code == EINVAL);

@@ -41,7 +41,7 @@ constexpr const char* kProgram = "mkfs.streamfs";
 constexpr uint64_t kFewFilesBytes = meta::kMeanFileBytes + meta::kMeanFileBytes / 8;
 
 struct Words {
-  std::string meta, data, mirror, meta_size, mean_file_size, uuid;
+  std::string meta, data, mirror, meta_size, mean_file_size, uuid, intent_log, meta_class;
   bool quiet = false;
   bool as_json = false;
   bool restore = false;
@@ -72,6 +72,19 @@ void declare(CLI::App& app, Words& words, pair::FormatPairOptions& options) {
   app.add_flag("--no-checksums", words.no_checksums, "Keep no data checksums");
   app.add_flag("--meta-log,!--no-meta-log", words.meta_log,
                "Log metadata on DATA, so that META can be rebuilt (default), or do not");
+  app.add_option("--intent-log", words.intent_log,
+                 "Keep small fsyncs in so much of META until they are written to DATA, or none "
+                 "(default: a sixteenth of a persistent META, at least 8M)")
+      ->type_name("SIZE|none");
+  auto* declared = app.add_option("--meta-class", words.meta_class,
+                                  "Declare that META is memory which keeps its content without "
+                                  "power, as memory with a battery does")
+                       ->check(CLI::IsMember({"persistent"}))
+                       ->type_name("persistent");
+  app.add_flag("--trust-memory", options.trust_memory,
+               "Use the intent log although META loses its content without power: a power cut "
+               "takes the fsyncs of the last 5 seconds, in order")
+      ->excludes(declared);
   auto* restore = app.add_flag(
       "--restore", words.restore,
       "Make no new filesystem: rebuild a META that is lost or old from the log on DATA");
@@ -114,6 +127,14 @@ Result<void> read_words(const Words& words, pair::FormatPairOptions& options) {
     SFS_ASSIGN(options.uuid, parse_uuid(words.uuid));
   }
   if (options.label.size() > 31) return Error{EINVAL, "the label is longer than 31 bytes"};
+  if (words.intent_log == "none") {
+    options.intent_log_bytes = 0;
+  } else if (!words.intent_log.empty()) {
+    SFS_ASSIGN(options.intent_log_bytes, parse_size(words.intent_log));
+  }
+  options.declared_persistent = !words.meta_class.empty();
+  if (options.trust_memory && !words.meta_log)
+    return Error{EINVAL, "--trust-memory needs the log of META on DATA"};
   options.checksums = !words.no_checksums;
   options.meta_log = words.meta_log;
   return {};
@@ -191,6 +212,12 @@ void print_report(const Words& words, const pair::FormatPairOptions& options,
     fmt::print("        grows by itself to at most {} ({:.2f} % of DATA)\n",
                human_bytes(made.meta_size_max), share(made.meta_size_max));
   }
+  if ((made.super.features & meta::kFeatureDeclared) != 0)
+    fmt::print("        declared persistent: it is believed after a power cut\n");
+  if ((made.super.features & meta::kFeatureTrustMemory) != 0)
+    fmt::print("        trusted: a power cut takes the fsyncs of the last 5 seconds, in order\n");
+  if (const uint64_t bytes = meta::intent_log_bytes(made.super); bytes > 0)
+    fmt::print("        intent log of {}\n", human_bytes(bytes));
   if (!words.mirror.empty()) fmt::print("        {}: the same again\n", words.mirror);
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,
@@ -209,6 +236,9 @@ nlohmann::json formatted_json(const Words& words, const pair::FormatPairOptions&
           {"meta", words.meta},
           {"meta_class", pmem::to_string(made.meta_class)},
           {"meta_log", (made.super.features & meta::kFeatureMetaLog) != 0},
+          {"intent_log_bytes", meta::intent_log_bytes(made.super)},
+          {"meta_declared_persistent", (made.super.features & meta::kFeatureDeclared) != 0},
+          {"trust_memory", (made.super.features & meta::kFeatureTrustMemory) != 0},
           {"mirror", words.mirror.empty() ? nlohmann::json() : nlohmann::json(words.mirror)},
           {"data", words.data},
           {"device", made.device.kind},
