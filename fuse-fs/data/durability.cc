@@ -1,5 +1,6 @@
 #include "fuse-fs/data/durability.h"
 
+#include <cerrno>
 #include <memory>
 
 #include "base/result.h"
@@ -28,6 +29,7 @@ std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region) {
 }
 
 Result<void> durable_or_read_only(Result<void> answer, Health& health) {
+  if (!answer.ok() && answer.error().code == kNotHome) return Error{EIO, answer.error().context};
   if (!answer.ok()) health.degrade("metadata not durable: " + answer.error().message());
   return answer;
 }

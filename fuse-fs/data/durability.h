@@ -13,8 +13,10 @@
 // a read-only mount.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -26,11 +28,24 @@
 
 namespace streamfs::data {
 
+// The code of an error after which the same call may succeed later, and nothing is lost: data in
+// the intent log cannot be written to DATA.
+inline constexpr int kNotHome = EINPROGRESS;
+
 class Durability {
  public:
   // Returns once every record up to `through` survives a power cut, as far as the META class
   // allows. Concurrent calls share msyncs and flushes.
   virtual Result<void> make_durable(TxId through) = 0;
+  // Returns once an fsync may return that covers records up to `through`. With an intent log these
+  // records survive a power cut, but not the loss of META.
+  virtual Result<void> acknowledge(TxId through) { return make_durable(through); }
+  // Returns how long a committed record may wait for the timer's make_durable().
+  virtual uint32_t delay_ms() const { return 900; }
+  // Returns whether a record that acknowledge() covered waits for it.
+  virtual bool pending() const { return false; }
+  // Returns whether the timer should make everything durable now, because little room is left.
+  virtual bool crowded() const { return false; }
   // Syncs META when no caller waits for it, so that an error of its medium is noticed.
   virtual Result<void> follow() { return {}; }
   // Returns false if make_durable() has nothing to do, so that no timer needs to call it.
@@ -51,11 +66,13 @@ class FlushHook {
   virtual Result<void> begin_log() { return {}; }
   // Returns whether begin_log() has nothing to do.
   virtual bool log_begun() const { return true; }
-  // An epoch calls before_flush() right before it flushes the device. This writes the pending
-  // records, so that the flush makes them durable. If the flush succeeds, the epoch calls
-  // after_flush(). Thread safety: one epoch at a time calls this pair.
+  // An epoch calls cut() before it writes cached data out, and before_flush() right before it
+  // flushes the device. This writes the pending records, so that the flush makes them durable. If
+  // the flush succeeds, the epoch calls after_flush(). `all_written`: no cached data failed to be
+  // written. Thread safety: one epoch at a time calls these three.
+  virtual void cut() {}
   virtual Result<void> before_flush() { return {}; }
-  virtual void after_flush() {}
+  virtual void after_flush(bool /*all_written*/) {}
   // Call it when a device flush failed. If conditions are open, META may name data that is lost.
   // The next mount then rebuilds META from the log (Engine::distrust()).
   virtual void flush_failed() {}
@@ -82,6 +99,11 @@ class Conditions {
   // Makes every record up to `through` durable and settles its conditions. Blocks that these
   // records freed may then be reused.
   virtual Result<void> settle(TxId through) = 0;
+  // With an intent log, returns the last record that needs no settle(): a caller that is in no
+  // hurry waits for the next round. nullopt: only settle() settles.
+  virtual std::optional<TxId> settled() const { return std::nullopt; }
+  // Returns whether overwrites have to take new blocks while an fsync is not home.
+  virtual bool moves_overwrites() const { return false; }
 
  protected:
   ~Conditions() = default;
@@ -115,7 +137,8 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
                                                             const meta::DataLabel& label,
                                                             bool trims);
 
-// Returns `answer`. If it is an error, makes the filesystem read-only (Health::degrade()).
+// Returns `answer`. If it is an error, makes the filesystem read-only (Health::degrade()), unless
+// it is kNotHome: that becomes EIO.
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
 // Calls durability.make_durable(), and makes the filesystem read-only if that fails.
 Result<void> make_durable(Durability& durability, TxId through, Health& health);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/waiting.h"
+#include "pmem/flushed.h"
 
 namespace streamfs::data {
 
@@ -40,10 +42,20 @@ WriteCache::Owners Epochs::write_out() {
 }
 
 // The number is raised first, so that a write that completes from here on names the next flush.
+//
+// With an intent log, data may be cached during a flush. It names the next epoch, too.
 Result<void> Epochs::flush_device() {
-  const WriteCache::Still still(write_cache_);
+  std::optional<WriteCache::Still> still;
+  if (!logs()) still.emplace(write_cache_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
-  WriteCache::Owners failed = write_out();
+  WriteCache::Owners failed;
+  {
+    const WriteCache::Cut cut(write_cache_);
+    flush_hook_.cut();
+    failed = write_out();
+  }
+  const uint64_t written_out = write_cache_.written_out();
+  const bool all_written = failed.empty();
   Result<void> done = flush_hook_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
@@ -51,8 +63,8 @@ Result<void> Epochs::flush_device() {
     health_.degrade("the data device failed to flush: " + done.error().message());
     return done;
   }
-  write_cache_.flushed(std::move(failed));
-  flush_hook_.after_flush();
+  write_cache_.flushed(std::move(failed), written_out);
+  flush_hook_.after_flush(all_written);
   flushed_.store(covered, std::memory_order_release);
   closes_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -63,6 +75,15 @@ Result<void> Epochs::flush_device() {
 Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
   return flushes_.run_until([&] { return flushed() >= epoch && !flush_hook_.flush_helps(through); },
                             [this] { return flush_device(); });
+}
+
+Result<void> Epochs::flush_again() {
+  return flushes_.run([this] { return flush_device(); });
+}
+
+Result<void> Epochs::settle_zeroed() {
+  if (!logs()) return {};
+  return durable_or_read_only(conditions_.settle(engine_.journal().last()), health_);
 }
 
 // The inode stays dirty: checksums of overwritten blocks wait for the flush. No record names cached
@@ -104,14 +125,30 @@ Result<void> Epochs::before_overwrite(BlockNo first, ConstBytes blocks) {
   return durable_or_read_only(conditions_.before_overwrite(first, blocks), health_);
 }
 
-void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {
+void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch, Where where) {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);
   if (dirty_.empty()) dirty_since_ms_ = now;
   dirty_.insert(id);
   dirty_bytes_ += bytes;
   last_written_ = std::max(last_written_, epoch);
+  if (where == Where::kDevice) last_on_device_ = std::max(last_on_device_, epoch);
   touched_ms_ = now;
+}
+
+void Epochs::taken_off(InodeId id) {
+  const MutexLock lock(mutex_);
+  dirty_.erase(id);
+}
+
+// Puts an inode back on the list whose commit has to be tried again.
+template <typename Done>
+Result<void> Epochs::after_commit(InodeId id, const Done& done) {
+  if (!done.ok() && (done.error().code == ENOENT || done.error().code == ESTALE)) return {};
+  if (!done.ok() && done.error().code == EROFS) health_.degrade(done.error().message());
+  const bool retry = done.ok() ? engine_.dirty(id) : done.error().code == ENOSPC;
+  if (retry) touched(id, 0, 0);
+  return done.ok() ? Result<void>() : done.error();
 }
 
 // Takes the inode off the list first, so that a write that finishes meanwhile puts it back.
@@ -120,16 +157,15 @@ Result<void> Epochs::commit(InodeId id) {
     touched(id, 0, 0);  // retried later
     return safe;
   }
-  {
-    const MutexLock lock(mutex_);
-    dirty_.erase(id);
-  }
-  const Result<void> done = engine_.commit_inode(id, flushed());
-  if (!done.ok() && (done.error().code == ENOENT || done.error().code == ESTALE)) return {};
-  if (!done.ok() && done.error().code == EROFS) health_.degrade(done.error().message());
-  const bool retry = done.ok() ? engine_.dirty(id) : done.error().code == ENOSPC;
-  if (retry) touched(id, 0, 0);
-  return done;
+  taken_off(id);
+  return after_commit(id, engine_.commit_inode(id, flushed()));
+}
+
+Result<bool> Epochs::commit_logged(InodeId id, pmem::Flushed entries) {
+  taken_off(id);
+  const Result<bool> done = engine_.commit_logged(id, epoch(), std::move(entries));
+  SFS_TRY(after_commit(id, done));
+  return !done.ok() || *done;  // an inode that is gone needs no commit
 }
 
 std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
@@ -159,7 +195,7 @@ bool Epochs::due() const {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);
   // An overwrite without checksums may leave no inode dirty although its data is not flushed.
-  if (dirty_.empty()) return last_written_ > flushed() && now - touched_ms_ >= limits_.idle_ms;
+  if (dirty_.empty()) return last_on_device_ > flushed() && now - touched_ms_ >= limits_.idle_ms;
   return now - touched_ms_ >= limits_.idle_ms || now - dirty_since_ms_ >= limits_.age_ms ||
          dirty_bytes_ >= limits_.dirty_bytes_max || dirty_.size() >= limits_.dirty_inodes_max;
 }

@@ -7,8 +7,9 @@
 //
 // Thread safety: any thread. No lock of the engine is held across the flush, and the caller holds
 // none. A caller may hold ranges of files. After a failed flush the filesystem is read-only.
-// After a crash: each inode is as its last durable commit has it. An ordinary commit names flushed
-// data only. A conditional record may name other data, and counts only if that data is there.
+// After a crash: each inode is as its last durable commit has it. An ordinary commit names data
+// that is flushed or in the intent log. A conditional record may name other data, and counts only
+// if that data is there.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,7 @@
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/data/write_cache.h"
 #include "fuse-fs/meta/engine.h"
+#include "pmem/flushed.h"
 
 namespace streamfs::data {
 
@@ -66,14 +68,26 @@ class Epochs {
   // filesystem read-only.
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
+  // Flushes once, in a flush that begins after the call: with an intent log, one round.
+  Result<void> flush_again();
+  // Returns whether META has an intent log that serves.
+  bool logs() const { return conditions_.moves_overwrites(); }
+  // Commits all changes of the inode by one record, whose fence covers `entries`
+  // (Engine::commit_logged()). Errors: those of commit(), but for EIO.
+  Result<bool> commit_logged(InodeId id, pmem::Flushed entries);
+  // Makes the zeroing of blocks that stay a file's as durable as settle() does. Without an intent
+  // log it does nothing: before_overwrite() looks at each block.
+  Result<void> settle_zeroed();
+
   // Returns whether flush_and_commit() would wait for no device.
   bool commits_at_once(InodeId id, uint64_t epoch) const {
     return flushed() >= epoch && write_cache_.safe(id).ok();
   }
 
   // Marks the inode dirty, as it has uncommitted changes. `bytes` of new data were written in
-  // `epoch`; 0 and 0: no new data.
-  void touched(InodeId id, uint64_t bytes, uint64_t epoch);
+  // `epoch`; 0 and 0: no new data. kDevice: some of the data is not in the write cache.
+  enum class Where : uint8_t { kCache, kDevice };
+  void touched(InodeId id, uint64_t bytes, uint64_t epoch, Where where = Where::kDevice);
   // Commits the inode as far as flushed() covers its data. Succeeds if the inode is gone. Errors:
   // EIO, a cached write of the inode failed; those of Engine::commit_inode(). After EIO and ENOSPC
   // the inode stays dirty.
@@ -91,6 +105,9 @@ class Epochs {
  private:
   WriteCache::Owners write_out();
   Result<void> flush_device();
+  void taken_off(InodeId id);
+  template <typename Done>
+  Result<void> after_commit(InodeId id, const Done& done);
   std::vector<InodeId> take_dirty(uint64_t& last_written);
 
   meta::Engine& engine_;
@@ -106,7 +123,8 @@ class Epochs {
   mutable Mutex mutex_;  // leaf
   std::unordered_set<InodeId> dirty_ SFS_GUARDED_BY(mutex_);
   uint64_t dirty_bytes_ SFS_GUARDED_BY(mutex_) = 0;
-  uint64_t last_written_ SFS_GUARDED_BY(mutex_) = 0;  // epoch of the newest data
+  uint64_t last_written_ SFS_GUARDED_BY(mutex_) = 0;    // epoch of the newest data
+  uint64_t last_on_device_ SFS_GUARDED_BY(mutex_) = 0;  // of the newest that no cache holds
   uint64_t dirty_since_ms_ SFS_GUARDED_BY(mutex_) = 0, touched_ms_ SFS_GUARDED_BY(mutex_) = 0;
 };
 

@@ -35,7 +35,8 @@
 namespace streamfs::data {
 namespace {
 
-constexpr int kSaveRounds = 32;  // a tick stores only so many vStreams
+constexpr uint64_t kIntentLogMax = 256 << 10;  // bytes of one fsync
+constexpr int kSaveRounds = 32;                // a tick stores only so many vStreams
 
 // A device without streams still gains from separate allocation: data of similar lifetime shares
 // aligned regions, which die and are trimmed whole.
@@ -76,7 +77,8 @@ FilesystemImpl::FilesystemImpl(pair::OpenPair pair, const MountOptions& options,
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
   const uint64_t write_cache_mib = options_.read_only ? 0 : options_.write_behind_mib;
   const uint64_t write_cache_blocks = (write_cache_mib << 20) / kBlockSize;
-  write_cache_ = std::make_unique<WriteCache>(*pair_.device, write_cache_blocks, clock_);
+  recovered_ = std::make_unique<RecoveredBlocks>(*pair_.device);
+  write_cache_ = std::make_unique<WriteCache>(*recovered_, write_cache_blocks, clock_);
   device_ = std::make_unique<EpochStream>(*write_cache_, flush_is_free);
 }
 
@@ -88,17 +90,11 @@ Result<void> FilesystemImpl::open_engine(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
-  // Blocks that a record frees are not cached: their data was written out before they were
-  // committed.
   engine_->blocks().on_discarded(
       [this](meta::BlockRun run) { write_cache_->discard(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
-  barrier_ = make_region_barrier(region);
-  if (geometry().meta_log() && !options_.read_only) {
-    SFS_ASSIGN(barrier_,
-               make_log_barrier(region, *engine_, *device_, pair_.label, options_.discard));
-  }
+  SFS_TRY(open_barrier());
   meta_growth_ = std::make_unique<MetaGrowth>(
       *engine_, clock_,
       MetaGrowth::Limits{options_.meta_growth && !options_.read_only, region.extensible(),
@@ -108,6 +104,42 @@ Result<void> FilesystemImpl::open_engine(bool background) {
         return done ? Result<void>() : done.error();
       },
       [this] { return await_growth(); });
+  return {};
+}
+
+// An intent log serves if META is persistent, or trusted although it is not. Blocks that
+// a crash left in it are shown in any case.
+Result<void> FilesystemImpl::open_barrier() {
+  pmem::Region& region = *pair_.region;
+  barrier_ = make_region_barrier(region);
+  const bool logs = geometry().meta_log() && !options_.read_only;
+  std::unique_ptr<meta::IntentLog> intent;
+  if (geometry().intent_segments() > 0) {
+    SFS_ASSIGN(intent, meta::IntentLog::open(region, geometry()));
+    recovered_->take(*intent);
+    if (recovered_->blocks() > 0)
+      spdlog::info("{} blocks of the intent log are not on DATA yet", recovered_->blocks());
+  }
+  // Without a boot id no mount would know that the machine went down, and rebuild META.
+  const bool trusted =
+      (pair_.super.features & meta::kFeatureTrustMemory) != 0 && pair::boot_of_machine() != 0;
+  const bool serves = trusted || region.meta_class() == pmem::MetaClass::kPersistent;
+  if (intent && !options_.read_only && serves) {
+    write_cache_->serve_intent_log();
+    SFS_ASSIGN(auto barrier, IntentBarrier::make({region, *engine_, *device_, *write_cache_,
+                                                  *recovered_, clock_, options_.discard},
+                                                 std::move(intent), logs ? &pair_.label : nullptr));
+    intent_barrier_ = barrier.get();
+    barrier_ = std::move(barrier);
+    return {};
+  }
+  if (intent && !options_.read_only) {  // META was persistent when a crash left these blocks
+    SFS_TRY(recovered_->bring_home());
+    intent->start();
+  }
+  found_log_ = std::move(intent);
+  if (!logs) return {};
+  SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, *device_, pair_.label, options_.discard));
   return {};
 }
 
@@ -160,6 +192,10 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       {},
                                       {},
                                       {}});
+  if (intent_barrier_ != nullptr) {
+    intent_barrier_->on_round([this] { return epochs_->flush_again(); });
+    absorber_ = std::make_unique<Absorber>(*core_, *intent_barrier_, kIntentLogMax);
+  }
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
   path_ = std::make_unique<DataPath>(*core_);
@@ -279,12 +315,20 @@ Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
   if (options_.read_only) return {};  // a read-only mount has no changes
   SFS_TRY(may_change());
   const Activity::Request request(activity_);
-  const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
+  const auto state = states_.get(id);
+  SFS_ASSIGN(const bool absorbed, absorb(id, *state, data_only));
+  if (absorbed) return {};
+  const uint64_t epoch = state->last_epoch.load(std::memory_order_acquire);
   if (!may_wait() && (barrier_->waits() || !epochs_->commits_at_once(id, epoch)))
     return would_wait();
   SFS_ASSIGN(const TxId last,
              with_units([&] { return epochs_->flush_and_commit(id, epoch, data_only); }));
-  return make_durable(*barrier_, last, health_);
+  return durable_or_read_only(barrier_->acknowledge(last), health_);
+}
+
+Result<bool> FilesystemImpl::absorb(InodeId id, InodeState& state, bool data_only) {
+  if (absorber_ == nullptr) return false;
+  return with_units([&] { return absorber_->absorb(id, state, data_only); });
 }
 
 Result<void> FilesystemImpl::sync() {
@@ -324,6 +368,28 @@ Result<void> FilesystemImpl::writable() const {
   return health_.writable();
 }
 
+IntentStatus FilesystemImpl::intent_status() {
+  IntentStatus out;
+  out.declared_persistent = (pair_.super.features & meta::kFeatureDeclared) != 0;
+  out.trust_memory = (pair_.super.features & meta::kFeatureTrustMemory) != 0;
+  out.bytes = meta::intent_log_bytes(geometry().super());
+  out.recovered_blocks = recovered_->blocks();
+  out.serves = absorber_ != nullptr;
+  if (!out.serves) return out;
+  const meta::IntentLog::Counts entries = intent_barrier_->log().counts();
+  const Absorber::Counts fsyncs = absorber_->counts();
+  out.used_bytes = intent_barrier_->log().used_bytes();
+  out.fsyncs = fsyncs.fsyncs;
+  out.entries = entries.entries;
+  out.delta_entries = entries.delta_entries;
+  out.absorbed_bytes = write_cache_->counts().absorbed_blocks * kBlockSize;
+  out.refused_on_device = fsyncs.refused[Absorber::kOnDevice];
+  out.refused_large = fsyncs.refused[Absorber::kLarge];
+  out.refused_full = fsyncs.refused[Absorber::kFull];
+  out.refused_old = fsyncs.refused[Absorber::kOld];
+  return out;
+}
+
 Result<Status> FilesystemImpl::status() {
   Status out;
   out.meta_class = pair_.region->meta_class();
@@ -351,6 +417,7 @@ Result<Status> FilesystemImpl::status() {
   out.trims_pending_blocks = trims_->pending_blocks();
   out.idle = idle_->status();
   out.log_bytes = barrier_->log_bytes();
+  out.intent = intent_status();
   out.process = process_memory();
   out.cache_bytes = engine_->cached_bytes();
   out.cache_bytes_max = uint64_t{options_.cache_mib} << 20;

@@ -119,6 +119,19 @@ struct MetaRoom {
   std::string advice;  // why a META that is nearly full does not grow, and what helps; or empty
 };
 
+// The intent log in META (intent_barrier.h).
+struct IntentStatus {
+  bool serves = false;
+  bool declared_persistent = false, trust_memory = false;  // as at mkfs
+  uint64_t bytes = 0, used_bytes = 0;
+  uint64_t fsyncs = 0;  // made durable by the log
+  uint64_t entries = 0, delta_entries = 0;
+  uint64_t absorbed_bytes = 0;    // replaced or freed before they were written to DATA
+  uint64_t recovered_blocks = 0;  // left by a crash, and not on DATA yet
+  // fsyncs that took a device flush, by reason (absorber.h)
+  uint64_t refused_on_device = 0, refused_large = 0, refused_full = 0, refused_old = 0;
+};
+
 struct Status {
   pmem::MetaClass meta_class{};
   std::string meta_medium;
@@ -138,6 +151,7 @@ struct Status {
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
   IdleStatus idle;
   uint64_t log_bytes = 0;
+  IntentStatus intent;
   ProcessMemory process;
   uint64_t cache_bytes = 0, cache_bytes_max = 0;
   // Data in the write cache, and data that was discarded there unwritten.

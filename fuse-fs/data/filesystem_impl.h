@@ -14,6 +14,7 @@
 
 #include "base/io_sizes.h"
 #include "base/mutex.h"
+#include "fuse-fs/data/absorber.h"
 #include "fuse-fs/data/activity.h"
 #include "fuse-fs/data/core.h"
 #include "fuse-fs/data/data_path.h"
@@ -22,9 +23,11 @@
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/gate.h"
 #include "fuse-fs/data/idle_scheduler.h"
+#include "fuse-fs/data/intent_barrier.h"
 #include "fuse-fs/data/maintenance.h"
 #include "fuse-fs/data/meta_growth.h"
 #include "fuse-fs/data/meta_units.h"
+#include "fuse-fs/data/recovered_blocks.h"
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
@@ -148,6 +151,10 @@ class FilesystemImpl final : public Filesystem {
   // mount is dirsync or META's medium has lost pages. Otherwise the timer does so within a second,
   // unless the commit alone makes it durable (Durability::waits()).
   Result<void> changed();
+  Result<void> open_barrier();
+  IntentStatus intent_status();
+  Result<bool> absorb(InodeId id, InodeState& state, bool data_only);
+  Result<void> commit_data(InodeId id);
   // Calls changed() if `done` is a success, and otherwise handles what caused the error. Returns
   // `done`, or the error of making the change durable.
   template <typename T>
@@ -186,17 +193,21 @@ class FilesystemImpl final : public Filesystem {
   std::string kernel_transport_ SFS_GUARDED_BY(served_);
   std::string kernel_transport_why_ SFS_GUARDED_BY(served_);
   Activity activity_;
-  uint64_t looked_at_ = 0;                   // activity_.begun() at the last look_at_device()
-  std::unique_ptr<WriteCache> write_cache_;  // over pair_.device
-  std::unique_ptr<EpochStream> device_;      // over *write_cache_
+  uint64_t looked_at_ = 0;                      // activity_.begun() at the last look_at_device()
+  std::unique_ptr<RecoveredBlocks> recovered_;  // over pair_.device
+  std::unique_ptr<WriteCache> write_cache_;     // over *recovered_
+  std::unique_ptr<EpochStream> device_;         // over *write_cache_
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<MetaGrowth> meta_growth_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;
+  std::unique_ptr<meta::IntentLog> found_log_;  // of a mount that does not write to it
   std::unique_ptr<DurabilityBarrier> barrier_;
+  IntentBarrier* intent_barrier_ = nullptr;  // *barrier_, if META's intent log serves
   std::unique_ptr<Checksums> checksums_;
   std::unique_ptr<Epochs> epochs_;
   std::unique_ptr<Core> core_;
+  std::unique_ptr<Absorber> absorber_;  // null: no intent log serves
   std::unique_ptr<TrimQueue> trims_;
   std::unique_ptr<DataPath> path_;
   std::unique_ptr<Maintenance> maintenance_;

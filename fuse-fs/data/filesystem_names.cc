@@ -131,6 +131,15 @@ Result<bool> FilesystemImpl::replaces_file(InodeId to, std::string_view new_name
   return S_ISREG(there->mode);
 }
 
+// Makes the data of a file durable, and commits it.
+Result<void> FilesystemImpl::commit_data(InodeId id) {
+  const auto state = states_.get(id);
+  SFS_ASSIGN(const bool absorbed, absorb(id, *state, false));
+  if (absorbed) return {};
+  SFS_TRY(epochs_->flush_through(state->last_epoch.load(std::memory_order_acquire)));
+  return epochs_->commit(id);
+}
+
 // If a file replaces another, its data is made durable first: after a crash, readers of that name
 // must find it.
 Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId to,
@@ -143,9 +152,7 @@ Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId
     if (!may_wait()) return would_wait();
     SFS_ASSIGN(const Attributes source, engine_->lookup(from, name));
     if (push_dirty) push_dirty(source.id);
-    const uint64_t epoch = states_.get(source.id)->last_epoch.load(std::memory_order_acquire);
-    Result<void> first = epochs_->flush_through(epoch);
-    if (first.ok()) first = epochs_->commit(source.id);
+    const Result<void> first = commit_data(source.id);
     forget(source.id, 1);
     SFS_TRY(first);
   }

@@ -24,9 +24,18 @@ struct InodeState {
   // (placement.h). 0: the file never had a hint.
   std::atomic<uint32_t> inferred{0};
 
-  void wrote_in(uint64_t epoch) {
-    uint64_t old = last_epoch.load(std::memory_order_relaxed);
-    while (old < epoch && !last_epoch.compare_exchange_weak(old, epoch)) {
+  // ---- With an intent log (absorber.h)
+  Mutex absorbing;                        // after `blocks`, before the engine's locks
+  std::atomic<uint64_t> device_epoch{0};  // of the newest write that no cache holds
+  std::atomic<bool> syncs{false};         // an fsync of the file was asked for
+
+  void wrote_in(uint64_t epoch) { raise(last_epoch, epoch); }
+  void wrote_to_device_in(uint64_t epoch) { raise(device_epoch, epoch); }
+
+ private:
+  static void raise(std::atomic<uint64_t>& to, uint64_t epoch) {
+    uint64_t old = to.load(std::memory_order_relaxed);
+    while (old < epoch && !to.compare_exchange_weak(old, epoch)) {
     }
   }
 };

@@ -9,36 +9,16 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/epoch_log_blocks.h"
 #include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/data/group_run.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/pair/attachments.h"
-#include "fuse-fs/pair/log_blocks.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {
-
-// The log's blocks. If flushes pad pages, the log writes to the pStream of the epoch's data, so
-// that both share the padded pages. DATA in a file is not trimmed: a trim would punch a hole, and
-// the flush after the log reuses it would wait for block allocation.
-class EpochLogBlocks final : public pair::LogBlocks {
- public:
-  EpochLogBlocks(EpochStream& device, bool trims)
-      : pair::LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
-  void discard(BlockNo first, uint64_t count) override {
-    if (trims_) (void)device_.trim(first, count);  // without it the blocks are dead all the same
-  }
-
- private:
-  PStreamId stream(uint64_t blocks) override {
-    return device_.of(pair::LogBlocks::stream(blocks), blocks);
-  }
-
-  EpochStream& device_;
-  const bool trims_;
-};
 
 class LogBarrier final : public DurabilityBarrier {
  public:
@@ -65,7 +45,7 @@ class LogBarrier final : public DurabilityBarrier {
     SFS_ASSIGN(shipped_, log_->ship());
     return {};
   }
-  void after_flush() override { log_->made_durable(shipped_); }
+  void after_flush(bool) override { log_->made_durable(shipped_); }
   bool flush_helps(TxId through) const override { return log_->durable() < through; }
 
   // If META is rebuilt from the log after every power cut, the log alone makes records durable. If

@@ -51,9 +51,10 @@ void Maintenance::timer_round() {
   if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
   bool sync = durability_.damaged();
-  if (durability_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
+  const bool due = now - namespace_synced_ms_ >= durability_.delay_ms() || durability_.crowded();
+  if (durability_.waits() && due) {
     namespace_synced_ms_ = now;
-    sync = namespace_dirty_.exchange(false) || sync;
+    sync = namespace_dirty_.exchange(false) || durability_.pending() || sync;
   }
   if (sync) (void)make_durable(durability_, core_.engine.journal().last(), core_.health);
   core_.states.flushed(core_.epochs.flushed());
@@ -102,7 +103,10 @@ void Maintenance::reclaim_loop() {
 
 void Maintenance::close_epoch() {
   (void)core_.epochs.close();  // logs its errors; such inodes stay dirty
-  if (durability_.waits() && core_.health.writable().ok())
+  if (!durability_.waits() || !core_.health.writable().ok()) return;
+  if (core_.epochs.logs())
+    namespace_changed();  // no program waits for the records: the next round ships them
+  else
     (void)make_durable(durability_, core_.engine.journal().last(), core_.health);
 }
 

@@ -56,14 +56,14 @@ class Maintenance {
   uint32_t reclaim_interval_ms() const;
 
  private:
-  static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000,
-                            kLookMs = 10'000;
+  static constexpr uint32_t kTimerMs = 100, kTickMs = 1000, kFollowMs = 30'000, kLookMs = 10'000;
   // Blocks that are dead but not trimmed use up the SSD's spare. Each round of the reclaimer costs
   // a flush or two, so rounds come more often only if little is free. Epochs are then closed
   // sooner, too, because the blocks that new data replaces are dead only after its commit.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
   static constexpr int kCountSteps = 256;  // of Engine::count_inodes(), in a round
-  // Closes the epoch and makes its commits durable. Logs errors; such inodes stay dirty.
+  // Closes the epoch and makes its commits as durable as fsync() does. Logs errors; such inodes
+  // stay dirty.
   void close_epoch();
   void tick_placement();
   void look_at_device();

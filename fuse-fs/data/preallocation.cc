@@ -115,7 +115,8 @@ Result<void> DataPath::zero(InodeId id, uint64_t offset, uint64_t length, bool k
 }
 
 // Turns the written blocks of [first, end) into unwritten ones. The engine does that to committed
-// extents only, so the whole file is committed first.
+// extents only, so the whole file is committed first. With an intent log the blocks then go home,
+// because later writes go in their place.
 Result<void> DataPath::unwrite(InodeState& state, InodeId id, uint64_t first, uint64_t end) {
   SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{first}, end - first));
   uint64_t slots = 1;
@@ -127,7 +128,7 @@ Result<void> DataPath::unwrite(InodeState& state, InodeId id, uint64_t first, ui
   SFS_TRY(commit_all(state, id));
   SFS_TRY(core_.engine.unwrite(id, FileBlock{first}, end - first, room));
   core_.epochs.touched(id, 0, 0);
-  return {};
+  return core_.epochs.settle_zeroed();
 }
 
 }  // namespace streamfs::data

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <thread>
@@ -91,8 +92,12 @@ Result<void> TrimQueue::pass() {
   last_was_cut_ = cut;
   if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
-  const TxId home = engine_.journal().watermark();
-  SFS_TRY(durable_or_read_only(conditions_.settle(engine_.journal().last()), health_));
+  TxId home = engine_.journal().watermark();
+  const std::optional<TxId> settled = conditions_.settled();
+  if (settled && hurried_ == 0 && !pressed())
+    home = std::min(home, *settled);  // a round for this alone would write what is about to die
+  else
+    SFS_TRY(durable_or_read_only(conditions_.settle(engine_.journal().last()), health_));
   engine_.blocks().release_up_to(home);
   std::vector<meta::BlockRun> batch;
   while (next_batch(batch)) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -72,10 +73,11 @@ bool WriteCache::touches(const Entries& entries, uint64_t first, uint64_t end) {
   return at != entries.end() && at->first < end;
 }
 
-bool WriteCache::all_cached(uint64_t first, uint64_t count) const {
+bool WriteCache::all_replaceable(uint64_t first, uint64_t count) const {
   auto at = cached_.find(first);
   for (uint64_t i = 0; i < count; ++i, ++at) {
-    if (at == cached_.end() || at->first != first + i) return false;
+    if (at == cached_.end() || at->first != first + i || at->second.place.sequence != 0)
+      return false;
   }
   return true;
 }
@@ -124,7 +126,7 @@ bool WriteCache::takes(uint64_t fresh) {
 bool WriteCache::holds(BlockNo first, uint64_t count) const {
   if (nothing()) return false;
   const MutexLock lock(mutex_);
-  return stills_ == 0 && all_cached(first.value, count);
+  return stills_ == 0 && all_replaceable(first.value, count);
 }
 
 void WriteCache::asked_for(InodeId owner) {
@@ -140,7 +142,7 @@ void WriteCache::asked_for(InodeId owner) {
 bool WriteCache::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
   const uint64_t count = bytes.size() / kBlockSize;
   const MutexLock lock(mutex_);
-  if (stills_ > 0 || !all_cached(first.value, count)) return false;
+  if (stills_ > 0 || !all_replaceable(first.value, count)) return false;
   auto at = cached_.find(first.value);
   for (uint64_t i = 0; i < count; ++i, ++at) {
     at->second.tag = tag;
@@ -166,8 +168,10 @@ bool WriteCache::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::W
     for (const uint32_t page : pages) give_back(page);
     return false;
   }
-  for (uint64_t i = 0; i < count; ++i)
-    cached_.emplace(first.value + i, Entry{owner, pages[i], tag});
+  for (uint64_t i = 0; i < count; ++i) {
+    cached_.emplace(first.value + i, Entry{.owner = owner, .page = pages[i], .tag = tag});
+    if (logs_) unlogged_[owner].push_back(first.value + i);
+  }
   const uint64_t charge = std::min(allowance_, count);
   allowance_ -= charge;
   if (charge > 0) charged_[owner] += charge;
@@ -186,6 +190,13 @@ void WriteCache::discharge(InodeId owner, uint64_t returned) {
 // Returns the charge: no flush has to write these blocks.
 void WriteCache::drop(uint64_t first, uint64_t end) {
   for (auto at = cached_.lower_bound(first); at != cached_.end() && at->first < end;) {
+    if (at->second.place.sequence != 0) {
+      if (cuts_ > 0) {
+        freed_in_cut_.push_back((at++)->first);
+        continue;
+      }
+      ++absorbed_;
+    }
     give_back(at->second.page);
     discharge(at->second.owner, 1);
     at = cached_.erase(at);
@@ -202,18 +213,126 @@ void WriteCache::discard(BlockNo first, uint64_t count) {
   for (auto at = being_written_.lower_bound(first.value);
        at != being_written_.end() && at->first < end; ++at)
     at->second.dead = true;
+  drop_written(first.value, end);
+}
+
+// Drops data of these blocks that the device has, up to the write_out() of the number `by`.
+void WriteCache::drop_written(uint64_t first, uint64_t end, uint64_t by) {
+  for (auto at = being_written_.lower_bound(first);
+       at != being_written_.end() && at->first < end;) {
+    if (at->second.written == 0 || at->second.written > by) {
+      ++at;
+      continue;
+    }
+    give_back(at->second.page);
+    at = being_written_.erase(at);
+  }
+  count_entries();
 }
 
 WriteCache::Counts WriteCache::counts() const {
   const MutexLock lock(mutex_);
-  return {cached_.size(), discarded_};
+  return {cached_.size(), discarded_, absorbed_};
+}
+
+bool WriteCache::crowded() const {
+  const MutexLock lock(mutex_);
+  return cached_.size() > pages_max_ - pages_max_ / 4;
+}
+
+WriteCache::Cut::Cut(WriteCache& of) : of_(of) {
+  const MutexLock lock(of_.mutex_);
+  ++of_.cuts_;
+}
+
+WriteCache::Cut::~Cut() {
+  const MutexLock lock(of_.mutex_);
+  if (--of_.cuts_ > 0) return;
+  for (const uint64_t block : std::exchange(of_.freed_in_cut_, {})) of_.drop(block, block + 1);
+}
+
+void WriteCache::builds_on(BlockNo block, BlockNo old) {
+  if (!logs_ || nothing()) return;
+  const MutexLock lock(mutex_);
+  const auto at = cached_.find(block.value);
+  const Entry* const base = newest(old.value);
+  if (at == cached_.end() || base == nullptr || base->place.sequence == 0) return;
+  at->second.builds_on = old.value;
+}
+
+uint64_t WriteCache::unlogged(InodeId owner) const {
+  if (!logs_ || nothing()) return 0;
+  const MutexLock lock(mutex_);
+  const auto listed = unlogged_.find(owner);
+  if (listed == unlogged_.end()) return 0;
+  uint64_t blocks = 0;
+  for (const uint64_t block : listed->second) {
+    const Entry* const entry = newest(block);
+    const bool counts = entry != nullptr && entry->owner == owner && !entry->dead;
+    if (counts && entry->place.sequence == 0) ++blocks;
+  }
+  return blocks;
+}
+
+// Copies each block under the lock, because its page may be written out and given to another block
+// at any time. The lock is given up between blocks, because a copy takes a microsecond.
+std::vector<BlockNo> WriteCache::log(InodeId owner, uint64_t most, meta::IntentLog::Batch& batch) {
+  std::vector<BlockNo> done;
+  std::vector<uint64_t> listed;
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = unlogged_.find(owner); found != unlogged_.end()) {
+      listed = std::move(found->second);
+      unlogged_.erase(found);
+    }
+  }
+  for (const uint64_t block : listed) {
+    const MutexLock lock(mutex_);
+    Entry* const entry = newest(block);
+    if (entry == nullptr || entry->owner != owner || entry->dead || entry->place.sequence != 0)
+      continue;
+    if (done.size() == most) {  // more than unlogged() said
+      unlogged_[owner].push_back(block);
+      continue;
+    }
+    meta::IntentLog::Content content{owner, BlockNo{block}, entry->tag.vstream, page(entry->page)};
+    if (const Entry* base = entry->builds_on != 0 ? newest(entry->builds_on) : nullptr;
+        base != nullptr && base->owner == owner && base->place.sequence != 0) {
+      content.base = base->place;
+      content.base_bytes = page(base->page);
+    }
+    entry->place = batch.append(content);
+    done.push_back(BlockNo{block});
+  }
+  return done;
+}
+
+void WriteCache::not_logged(std::span<const BlockNo> blocks) {
+  const MutexLock lock(mutex_);
+  for (const BlockNo block : blocks) {
+    Entry* const entry = newest(block.value);
+    if (entry == nullptr) continue;
+    entry->place = {};
+    unlogged_[entry->owner].push_back(block.value);
+  }
+}
+
+// Lists the blocks that are not logged anew, which forgets blocks that are gone.
+void WriteCache::list_unlogged() {
+  unlogged_.clear();
+  for (const Entries* entries : {&cached_, &being_written_}) {
+    for (const auto& [block, entry] : *entries) {
+      const bool newest = entries == &cached_ || !cached_.contains(block);
+      if (newest && entry.place.sequence == 0) unlogged_[entry.owner].push_back(block);
+    }
+  }
 }
 
 void WriteCache::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
                        blockdev::Completion done) {
   const uint64_t count = bytes.size() / kBlockSize;
   if (knows(first, count)) {
-    Result<void> before = write_out(first.value, first.value + count, nullptr);
+    Result<void> before = write_out(first.value, first.value + count, nullptr, Written::kDrop);
     if (!before.ok()) return done(std::move(before));
   }
   beneath_.write(first, bytes, tag, std::move(done));
@@ -240,10 +359,19 @@ std::vector<WriteCache::Found> WriteCache::find(BlockNo first, uint64_t count) c
 }
 
 // Returns the newest entry of this block; null: its newest data is on the device.
+template <typename Maps>
+auto* WriteCache::newest_in(Maps& cached, Maps& being_written, uint64_t block) {
+  if (const auto at = cached.find(block); at != cached.end()) return &at->second;
+  const auto at = being_written.find(block);
+  return at == being_written.end() ? nullptr : &at->second;
+}
+
 const WriteCache::Entry* WriteCache::newest(uint64_t block) const {
-  if (const auto at = cached_.find(block); at != cached_.end()) return &at->second;
-  const auto at = being_written_.find(block);
-  return at == being_written_.end() ? nullptr : &at->second;
+  return newest_in(cached_, being_written_, block);
+}
+
+WriteCache::Entry* WriteCache::newest(uint64_t block) {
+  return newest_in(cached_, being_written_, block);
 }
 
 bool WriteCache::read_cached(BlockNo first, Bytes bytes) const {
@@ -284,10 +412,11 @@ Result<void> WriteCache::trim(BlockNo first, uint64_t count) {
 // Concurrent calls wait for each other: one may be writing blocks that another needs on the device.
 Result<void> WriteCache::write_out(Owners* failed) {
   if (nothing()) return {};
-  return write_out(0, UINT64_MAX, failed);
+  return write_out(0, UINT64_MAX, failed, logs_ ? Written::kKeep : Written::kDrop);
 }
 
-Result<void> WriteCache::write_out(uint64_t first_block, uint64_t end, Owners* failed) {
+Result<void> WriteCache::write_out(uint64_t first_block, uint64_t end, Owners* failed,
+                                   Written written) {
   const MutexLock one_at_a_time(write_out_);
   const std::vector<Run> runs = begin_writing(first_block, end);
   std::vector<std::unique_ptr<blockdev::IoBatch>> batches;  // of a run each: which one failed?
@@ -303,7 +432,11 @@ Result<void> WriteCache::write_out(uint64_t first_block, uint64_t end, Owners* f
     mark_failed(runs[i]);
     if (first.ok()) first = std::move(done);
   }
-  Owners owners = end_writing();
+  Owners owners = end_writing(written);
+  if (written == Written::kDrop) {
+    const MutexLock lock(mutex_);
+    drop_written(first_block, end);  // of an earlier call
+  }
   if (failed != nullptr) *failed = std::move(owners);
   return first;
 }
@@ -320,9 +453,17 @@ void WriteCache::mark_failed(const Run& run) {
     at->second.failed = true;
 }
 
-void WriteCache::flushed(Owners failed) {
+uint64_t WriteCache::written_out() const {
+  const MutexLock lock(mutex_);
+  return write_outs_;
+}
+
+void WriteCache::flushed(Owners failed, uint64_t written_out) {
   const MutexLock lock(mutex_);
   unsafe_ = std::move(failed);
+  if (!logs_) return;
+  drop_written(0, UINT64_MAX, written_out);
+  list_unlogged();
 }
 
 Result<void> WriteCache::safe(InodeId owner) const {
@@ -338,9 +479,14 @@ std::vector<WriteCache::Run> WriteCache::begin_writing(uint64_t first, uint64_t 
   const MutexLock lock(mutex_);
   for (auto at = cached_.lower_bound(first); at != cached_.end() && at->first < end;) {
     discharge(at->second.owner, 0);
+    if (const auto kept = being_written_.find(at->first); kept != being_written_.end()) {
+      give_back(kept->second.page);  // older data, which the device has
+      being_written_.erase(kept);
+    }
     being_written_.insert(cached_.extract(at++));
   }
   for (const auto& [block, entry] : being_written_) {
+    if (entry.written != 0) continue;
     const bool follows = !runs.empty() && runs.back().first + runs.back().count == block &&
                          runs.back().page + runs.back().count == entry.page &&
                          runs.back().tag.placement == entry.tag.placement &&
@@ -355,17 +501,26 @@ std::vector<WriteCache::Run> WriteCache::begin_writing(uint64_t first, uint64_t 
   return runs;
 }
 
-WriteCache::Owners WriteCache::end_writing() {
+WriteCache::Owners WriteCache::end_writing(Written written) {
   Owners failed;
   const MutexLock lock(mutex_);
-  for (auto& [block, entry] : being_written_) {
+  if (written == Written::kKeep) ++write_outs_;
+  for (auto at = being_written_.begin(); at != being_written_.end();) {
+    auto& [block, entry] = *at;
     const bool stays = entry.failed && !entry.dead;
-    if (stays) failed.insert(entry.owner);
+    // A block that is freed in a Cut counts as failed, too: the round needs its data.
+    if (stays || (entry.failed && cuts_ > 0)) failed.insert(entry.owner);
     entry.failed = false;
+    if (!stays && !entry.dead && written == Written::kKeep && entry.written == 0)
+      entry.written = write_outs_;
+    if (entry.written != 0) {
+      ++at;
+      continue;
+    }
     if (!stays || !cached_.try_emplace(block, entry).second) give_back(entry.page);
+    at = being_written_.erase(at);
   }
   unsafe_.insert(failed.begin(), failed.end());
-  being_written_.clear();
   count_entries();
   return failed;
 }

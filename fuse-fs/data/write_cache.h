@@ -8,7 +8,7 @@
 //
 // read() returns cached data. flush() does not write it: an epoch calls write_out() first
 // (epoch.h). A block may be cached only if no committed extent shows its content (`fresh`) or it is
-// cached already.
+// cached already and not logged.
 //
 // An fsync has to write out the cached data of all files. A rate limits how much data put() takes,
 // so that no fsync waits long. Data that is discarded before it is written, or that its own fsync
@@ -17,8 +17,14 @@
 // Data that cannot be written stays cached, and the next write_out() tries again. Until a flush
 // covers it, safe() fails for its inode, which must not be committed.
 //
+// With an intent log (meta/intent_log.h), an fsync copies the blocks of its inode that are not
+// logged yet into the log, and commits them. A logged block is not replaced: a write to it goes to
+// another block. If a record frees a logged block before it is written out, it is never written.
+// Data that was written out stays readable here until flushed(), so that an fsync meanwhile can log
+// it.
+//
 // Thread safety: any thread. Requires: no put() and write() of one block at the same time.
-// After a crash: a power cut or a kill loses all cached data.
+// After a crash: a power cut or a kill loses all cached data. Logged data is in META.
 #pragma once
 
 #include <atomic>
@@ -26,6 +32,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -36,6 +43,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/forwarding_device.h"
+#include "fuse-fs/meta/intent_log.h"
 
 namespace streamfs::data {
 
@@ -59,7 +67,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // Returns whether put() would take `fresh` new blocks. Another thread may take the room
   // meanwhile.
   bool takes(uint64_t fresh);
-  // Returns whether put() would replace these blocks. Another thread may write them out meanwhile.
+  // Returns whether put() would replace these blocks. Another thread may write them out meanwhile,
+  // or log them, unless this one holds their range of the file.
   bool holds(BlockNo first, uint64_t count) const;
   // Reads blocks that are all cached or being written. Returns false if one is neither.
   bool read_cached(BlockNo first, Bytes bytes) const;
@@ -71,10 +80,13 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // `failed` gets the owners of the data that could not be written.
   using Owners = std::unordered_set<InodeId>;
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
-  // Call it after a successful flush of the device. From then on safe() fails for the owners in
-  // `failed` only. Requires: `failed` is from the write_out() before that flush, and one Still
-  // existed during both.
-  void flushed(Owners failed);
+  // Returns the number of the last write_out() of all data that has ended.
+  uint64_t written_out() const;
+  // Call it after a successful flush of the device, with the number of a write_out() that had ended
+  // before the flush began. From then on safe() fails for the owners in `failed` only. Requires:
+  // `failed` is from the write_out() before that flush. Without an intent log, one Still existed
+  // during both.
+  void flushed(Owners failed, uint64_t written_out);
   // Errors: EIO, a write of this inode's cached data failed and no flush has covered the data
   // since.
   Result<void> safe(InodeId owner) const;
@@ -91,9 +103,38 @@ class WriteCache final : public blockdev::ForwardingDevice {
     WriteCache& of_;
   };
 
+  // ---- With an intent log
+  void serve_intent_log() { logs_ = true; }  // before the first put()
+  // Says that `block` replaces `old` in its file, so that its log entry can hold the difference.
+  // Does nothing unless both are cached and `old` is logged.
+  void builds_on(BlockNo block, BlockNo old);
+  // Returns how many cached blocks of the owner are not logged.
+  uint64_t unlogged(InodeId owner) const;
+  // Appends the owner's cached blocks that are not logged, at most `most`, to the batch. Returns
+  // them. If the batch is not kept, the caller calls not_logged() with them. Requires: no put() of
+  // the owner's blocks, and no other call of log() for it, until the batch is kept or taken back.
+  std::vector<BlockNo> log(InodeId owner, uint64_t most, meta::IntentLog::Batch& batch);
+  void not_logged(std::span<const BlockNo> blocks);
+  // While a Cut exists, blocks that are freed are written out like others if they were cached when
+  // it began. A round (intent_barrier.h) then has the data of every record that was committed
+  // before the Cut began, and of no record after it that frees some of that data.
+  class Cut {
+   public:
+    explicit Cut(WriteCache& of);
+    ~Cut();
+    Cut(const Cut&) = delete;
+    Cut& operator=(const Cut&) = delete;
+
+   private:
+    WriteCache& of_;
+  };
+  // Returns whether more than three quarters of the room is taken by data that is cached.
+  bool crowded() const;
+
   struct Counts {
     uint64_t cached_blocks = 0;  // now
     uint64_t discarded_blocks = 0;
+    uint64_t absorbed_blocks = 0;  // of the discarded ones: logged before
   };
   Counts counts() const;
 
@@ -109,8 +150,11 @@ class WriteCache final : public blockdev::ForwardingDevice {
     InodeId owner;
     uint32_t page = 0;
     blockdev::WriteTag tag;
-    bool dead = false;    // discarded while it is being written
-    bool failed = false;  // its write failed
+    bool dead = false;     // discarded while it is being written
+    bool failed = false;   // its write failed
+    uint64_t written = 0;  // by which write_out(); it is kept until flushed(). 0: it is not written
+    meta::IntentLog::Place place = {};  // in the intent log; nowhere: not logged
+    uint64_t builds_on = 0;             // the block that it replaces; 0: none
   };
   using Entries = std::map<uint64_t, Entry>;  // by block
   struct Run {
@@ -131,7 +175,7 @@ class WriteCache final : public blockdev::ForwardingDevice {
   }
   void count_entries() SFS_REQUIRES(mutex_);
   static bool touches(const Entries& entries, uint64_t first, uint64_t end);
-  bool all_cached(uint64_t first, uint64_t count) const SFS_REQUIRES(mutex_);
+  bool all_replaceable(uint64_t first, uint64_t count) const SFS_REQUIRES(mutex_);
   bool take_pages(uint64_t count, std::vector<uint32_t>& pages) SFS_REQUIRES(mutex_);
   void give_back(uint32_t page) SFS_REQUIRES(mutex_);
   void refill() SFS_REQUIRES(mutex_);
@@ -141,12 +185,20 @@ class WriteCache final : public blockdev::ForwardingDevice {
   void discharge(InodeId owner, uint64_t returned) SFS_REQUIRES(mutex_);
   void drop(uint64_t first, uint64_t end) SFS_REQUIRES(mutex_);
   bool knows(BlockNo first, uint64_t count) const;
+  template <typename Maps>
+  static auto* newest_in(Maps& cached, Maps& being_written, uint64_t block);
   const Entry* newest(uint64_t block) const SFS_REQUIRES(mutex_);
+  Entry* newest(uint64_t block) SFS_REQUIRES(mutex_);
+  void drop_written(uint64_t first, uint64_t end, uint64_t by = UINT64_MAX) SFS_REQUIRES(mutex_);
+  void list_unlogged() SFS_REQUIRES(mutex_);
   std::vector<Found> find(BlockNo first, uint64_t count) const;
-  Result<void> write_out(uint64_t first, uint64_t end, Owners* failed) SFS_EXCLUDES(write_out_);
+  // `keep`: until flushed(), if there is an intent log.
+  enum class Written : uint8_t { kKeep, kDrop };
+  Result<void> write_out(uint64_t first, uint64_t end, Owners* failed, Written written)
+      SFS_EXCLUDES(write_out_);
   std::vector<Run> begin_writing(uint64_t first, uint64_t end);
   void mark_failed(const Run& run);
-  Owners end_writing();
+  Owners end_writing(Written written);
 
   const uint64_t pages_max_;
   Clock& clock_;
@@ -161,9 +213,15 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // Blocks that put() may take until the rate stops it.
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // blocks
-  Owners unsafe_ SFS_GUARDED_BY(mutex_);           // until a flush covers the failed data
-  uint64_t discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
-  std::atomic<uint64_t> entries_{0};               // in both maps; mostly 0
+  Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers the failed data
+  uint64_t discarded_ SFS_GUARDED_BY(mutex_) = 0, absorbed_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
+  bool logs_ = false;
+  uint64_t write_outs_ SFS_GUARDED_BY(mutex_) = 0;
+  // Blocks that put() added, by owner. Some may be logged or gone.
+  std::unordered_map<InodeId, std::vector<uint64_t>> unlogged_ SFS_GUARDED_BY(mutex_);
+  int cuts_ SFS_GUARDED_BY(mutex_) = 0;
+  std::vector<uint64_t> freed_in_cut_ SFS_GUARDED_BY(mutex_);  // blocks
+  std::atomic<uint64_t> entries_{0};                           // in both maps; mostly 0
 };
 
 }  // namespace streamfs::data

@@ -23,6 +23,7 @@ namespace streamfs::data {
 namespace {
 
 constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, with a microsecond of other work
+constexpr uint64_t kLoggedMax = 64;       // blocks of an overwrite that prepares for an fsync
 
 }  // namespace
 
@@ -66,18 +67,35 @@ Result<void> WriteJob::run() {
   if (done.ok()) done = submit();
   if (done.ok()) done = finish();
   if (!done.ok()) cancel(submitted);
+  if (!done.ok() && submitted && !all_cached_) on_device(core_.epochs.epoch());
   return done;
+}
+
+// Notes that data of the file went to the device, which may lose it until a flush. A write that
+// failed may have sent cached data there before it.
+void WriteJob::on_device(uint64_t epoch) {
+  state_.wrote_in(epoch);
+  state_.wrote_to_device_in(epoch);
 }
 
 bool WriteJob::stays_in_memory() const {
   uint64_t fresh = 0;
+  const bool moves = logs();
   for (const meta::Piece& piece : pieces_) {
-    if (piece.hole)
-      fresh += piece.length;
-    else if (piece.unwritten || !core_.write_cache.holds(piece.block, piece.length))
-      return false;
+    const bool replaces =
+        !piece.hole && !piece.unwritten && core_.write_cache.holds(piece.block, piece.length);
+    if (replaces) continue;
+    if (piece.unwritten || (!piece.hole && !moves)) return false;
+    fresh += piece.length;
   }
   return core_.write_cache.takes(fresh);
+}
+
+// Returns whether an overwrite takes new blocks for the sake of the next fsync: it can be absorbed
+// only if the write cache holds the data. A file that was never synced is overwritten in place.
+bool WriteJob::logs() const {
+  return core_.epochs.logs() && state_.syncs.load(std::memory_order_relaxed) &&
+         count_ <= kLoggedMax && core_.write_cache.takes(count_) && !core_.engine.heap_scarce();
 }
 
 // Also maps the block before the range, because an append goes right behind it.
@@ -215,19 +233,55 @@ void WriteJob::convert(uint64_t page, uint64_t count, BlockNo block) {
   near_ = BlockNo{block.value + count};
 }
 
-// Overwrites in place, with one exception: if a restore may still read the block and META has room,
-// the write takes a new block, because that costs less than the flush that would settle the
-// condition.
+// Overwrites in place, with two exceptions, if META has room. If a restore may still read the
+// block, the write takes a new one, because that costs less than the flush that would settle the
+// condition. With an intent log see logs(). A block that the cache would replace stays in any case:
+// no record names it.
+bool WriteJob::moves(uint64_t page, uint64_t count, BlockNo block) const {
+  if (!core_.epochs.forbids(block, image(page, count)) && !logs()) return false;
+  return !core_.write_cache.holds(block, count);
+}
+
 void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
-  const bool moves =
-      !stays_ && core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
-  const uint64_t step = moves ? 1 : count;
-  for (const uint64_t end = page + count; page < end; page += step, block.value += step) {
-    if (moves && core_.epochs.forbids(block, image(page, step)) && allocate(page, step).ok())
-      continue;
-    add_segments(page, step, block, true);
-    near_ = BlockNo{block.value + step};
+  if (stays_ || !moves(page, count, block) || core_.engine.heap_scarce()) {
+    add_segments(page, count, block, true);
+    near_ = BlockNo{block.value + count};
+    return;
   }
+  for (const uint64_t end = page + count; page < end;) {
+    uint64_t step = 1;
+    const bool moved = moves(page, 1, block);
+    while (page + step < end && moves(page + step, 1, BlockNo{block.value + step}) == moved) ++step;
+    if (!moved || !move(page, step, block)) {
+      add_segments(page, step, block, true);
+      near_ = BlockNo{block.value + step};
+    }
+    page += step;
+    block.value += step;
+  }
+}
+
+// Returns false, and has done nothing, if no block is free.
+bool WriteJob::move(uint64_t page, uint64_t count, BlockNo old) {
+  const PStreamId home = core_.placement.plain_route(vstream_);
+  std::vector<meta::BlockRun> runs;
+  for (uint64_t left = count; left > 0;) {
+    const auto run = core_.engine.blocks().reserve(left, home, near_);
+    if (!run) {
+      for (const meta::BlockRun& each : runs) core_.engine.blocks().cancel(each);
+      return false;
+    }
+    runs.push_back(*run);
+    left -= run->count;
+    near_ = BlockNo{run->first.value + run->count};
+  }
+  for (const meta::BlockRun& run : runs) {
+    reserved_.push_back(run);
+    add_moved(page, run.count, run.first, old);
+    page += run.count;
+    old.value += run.count;
+  }
+  return true;
 }
 
 // The device's tag depends on each page's shape. The place depends on the file only, so that
@@ -259,7 +313,18 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
   core_.placement.route_run(run(page, count, block), overwrite, cursor_, runs_);
   for (const placement::RoutedRun& part : runs_) {
     const BlockNo first{block.value + part.offset_pages - page};
-    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age});
+    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age, {}});
+  }
+}
+
+// The pStream depends on the age of the data that is replaced.
+void WriteJob::add_moved(uint64_t page, uint64_t count, BlockNo block, BlockNo old) {
+  const size_t before = segments_.size();
+  add_segments(page, count, old, true);
+  for (size_t i = before; i < segments_.size(); ++i) {
+    Segment& segment = segments_[i];
+    segment.moved_from = segment.block;
+    segment.block = BlockNo{block.value + segment.block.value - old.value};
   }
 }
 
@@ -268,7 +333,7 @@ Result<void> WriteJob::begin_overwrite() {
   // A restore may still look at a block that was written and has become unwritten again.
   for (const meta::Piece& piece : pieces_) {
     const uint64_t page = piece.first.value - first_;
-    if (piece.unwritten)
+    if (piece.unwritten && !core_.epochs.logs())
       SFS_TRY(core_.epochs.before_overwrite(piece.block, image(page, piece.length)));
   }
   std::vector<meta::Piece> overwritten;
@@ -284,6 +349,7 @@ Result<void> WriteJob::begin_overwrite() {
   // The checksums are marked first, so that no commit makes a condition of these blocks any more.
   for (const meta::Piece& piece : overwritten) {
     const uint64_t page = piece.first.value - first_;
+    if (core_.write_cache.holds(piece.block, piece.length)) continue;  // no record names it
     SFS_TRY(core_.epochs.before_overwrite(piece.block, image(page, piece.length)));
   }
   return {};
@@ -324,10 +390,21 @@ void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t cou
   const blockdev::WriteTag tag{core_.device.placement(head.stream),
                                core_.placement.shown(vstream_)};
   if (core_.write_cache.put(attributes_.id, head.block, bytes, tag, head.is_new())) return;
+  all_cached_ = false;
   if (may_wait())
     batch.write(head.block, bytes, tag);
   else
     refused_ = true;
+}
+
+// Tells the write cache which blocks are replaced, so that a log entry can hold the difference.
+void WriteJob::tell_cache() const {
+  for (const Segment& segment : segments_) {
+    const std::optional<BlockNo> old = segment.moved_from;
+    if (!old) continue;
+    for (uint64_t i = 0; i < segment.count; ++i)
+      core_.write_cache.builds_on(BlockNo{segment.block.value + i}, BlockNo{old->value + i});
+  }
 }
 
 meta::WriteResult WriteJob::result() const {
@@ -360,8 +437,10 @@ Result<void> WriteJob::finish() {
   SFS_TRY(with_meta_units(core_,
                           [&] { return core_.engine.finish_write(attributes_.id, done, slots_); }));
   reserved_.clear();
-  state_.wrote_in(done.epoch);
-  core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch);
+  all_cached_ ? state_.wrote_in(done.epoch) : on_device(done.epoch);
+  core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch,
+                       all_cached_ ? Epochs::Where::kCache : Epochs::Where::kDevice);
+  tell_cache();
   report_write();
   return {};
 }

@@ -55,11 +55,14 @@ class WriteJob {
     BlockNo block;
     PStreamId stream;
     uint8_t age;  // class of what it overwrites; 0: nothing (base/wire/model_table.h)
-    bool is_new() const { return age == wire::kAgeNew; }
+    std::optional<BlockNo> moved_from;  // the blocks that it replaces by new ones
+    bool is_new() const { return age == wire::kAgeNew || moved_from; }
   };
   placement::PageRun run(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> map();
   bool stays_in_memory() const;
+  bool logs() const;
+  bool moves(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> find_slots();
   Result<void> prepare();
   Result<void> fill_slot(uint64_t page, Bytes slot);
@@ -70,11 +73,15 @@ class WriteJob {
   Result<void> allocate(uint64_t page, uint64_t count);
   void convert(uint64_t page, uint64_t count, BlockNo block);
   void overwrite(uint64_t page, uint64_t count, BlockNo block);
+  bool move(uint64_t page, uint64_t count, BlockNo old);
   ConstBytes image(uint64_t page, uint64_t count) const;
   void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
+  void add_moved(uint64_t page, uint64_t count, BlockNo block, BlockNo old);
   Result<void> begin_overwrite();
   Result<void> submit();
   void write(blockdev::IoBatch& batch, const Segment& head, uint64_t count);
+  void tell_cache() const;
+  void on_device(uint64_t epoch);
   Result<void> finish();
   meta::WriteResult result() const;
   void report_write() const;
@@ -93,8 +100,9 @@ class WriteJob {
   bool splits_ = true, lacks_slots_ = false;
   meta::SlotRoom slots_;
   bool refused_ = false;  // in a Trying: the write cache did not take a run
-  bool stays_ = false;    // all overwrites go in place, because no free block can be spared
-  ConstBytes image_;      // count_ whole blocks
+  bool all_cached_ = true;
+  bool stays_ = false;  // all overwrites go in place, because no free block can be spared
+  ConstBytes image_;    // count_ whole blocks
   std::vector<uint32_t> crcs_;
   bool checksums_wait_ = false;  // they are computed while the device writes
   std::vector<Segment> segments_;

@@ -42,14 +42,31 @@ class ForgetfulRegion final : public pmem::Region {
     attach(reinterpret_cast<std::byte*>(words_.data()), from.size());
   }
   pmem::MetaClass meta_class() const override { return class_; }
+  // Takes the state at this moment for the cut; what comes later is lost whole.
+  void freeze() {
+    const MutexLock lock(mutex_);
+    if (!frozen_.empty()) return;
+    frozen_ = words_;
+    frozen_durable_ = durable_;
+  }
+  void before_fence(std::function<void()> call) { before_fence_ = std::move(call); }
+  // Which unfenced words a cut loses; without it, half of them.
+  void lose(std::function<bool(uint64_t offset)> loses) { loses_ = std::move(loses); }
   void forget(uint64_t seed) {
     std::mt19937_64 random(seed);
+    const auto lost = [&](size_t word) {
+      return loses_ ? loses_(word * kWordSize) : random() % 2 == 0;
+    };
     const MutexLock lock(mutex_);
+    if (!frozen_.empty()) {
+      std::ranges::copy(frozen_, words_.begin());
+      durable_ = frozen_durable_;
+    }
     // Not words_[i], which is a call where nothing is optimized.
     uint64_t* const now = words_.data();
     const uint64_t* const then = durable_.data();
     for (size_t i = 0, end = words_.size(); i < end; ++i) {
-      if (now[i] != then[i] && random() % 2 == 0) now[i] = then[i];
+      if (now[i] != then[i] && lost(i)) now[i] = then[i];
     }
   }
 
@@ -64,6 +81,7 @@ class ForgetfulRegion final : public pmem::Region {
     }
   }
   void drain() override {
+    if (before_fence_) before_fence_();
     const MutexLock lock(mutex_);
     for (const auto& [first, line] : flushed_)
       std::memcpy(&durable_[first], line.data(), sizeof line);
@@ -80,9 +98,41 @@ class ForgetfulRegion final : public pmem::Region {
 
   std::vector<uint64_t> words_;
   pmem::MetaClass class_;
+  std::function<void()> before_fence_;
+  std::function<bool(uint64_t)> loses_;
   Mutex mutex_;  // leaf
+  std::vector<uint64_t> frozen_ SFS_GUARDED_BY(mutex_), frozen_durable_ SFS_GUARDED_BY(mutex_);
   std::vector<uint64_t> durable_ SFS_GUARDED_BY(mutex_);
   std::map<uint64_t, Line> flushed_ SFS_GUARDED_BY(mutex_);  // by first word: as it was then
+};
+
+// Calls a function before each write, flush and trim, and fails them once the power is off.
+class EventDevice final : public blockdev::ForwardingDevice {
+ public:
+  EventDevice(blockdev::Device& beneath, const std::atomic<bool>& off, std::function<void()> call)
+      : ForwardingDevice(beneath), off_(off), call_(std::move(call)) {}
+  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+             blockdev::Completion done) override {
+    if (is_off()) return done(Error{EIO, "the power is off"});
+    beneath_.write(first, bytes, tag, std::move(done));
+  }
+  Result<void> flush() override {
+    if (is_off()) return Error{EIO, "the power is off"};
+    return beneath_.flush();
+  }
+  Result<void> trim(BlockNo first, uint64_t count) override {
+    if (is_off()) return Error{EIO, "the power is off"};
+    return beneath_.trim(first, count);
+  }
+
+ private:
+  bool is_off() {
+    call_();
+    return off_;
+  }
+
+  const std::atomic<bool>& off_;
+  const std::function<void()> call_;
 };
 
 class Rig {
@@ -100,6 +150,8 @@ class Rig {
     std::string kind = "ram";  // of the device
     bool forgetful_meta = false;
     uint32_t version = meta::kFormatVersion;
+    uint64_t intent_log_bytes = 0;
+    bool cuts_within = false;  // power_off_after() is used; needs forgetful_meta
     MountOptions mount;
   };
   static Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
@@ -108,6 +160,12 @@ class Rig {
     options.meta_bytes = 2 << 20;
     options.meta_class = meta_class;
     options.meta_log = true;
+    return options;
+  }
+  static Options with_intent_log() {
+    Options options = with_log(pmem::MetaClass::kPersistent);
+    options.meta_bytes = 4 << 20;
+    options.intent_log_bytes = 1 << 20;
     return options;
   }
   static Options writing_at_once() {
@@ -126,6 +184,7 @@ class Rig {
     format.checksums = options.checksums;
     format.meta_log = options.meta_log;
     format.version = options.version;
+    format.intent_log_bytes = options.intent_log_bytes;
     format.uuid = {7};
     format.data_identity = ram_->info().identity;
     super_ = pair::format_open_pair(*region_, *device_, format, clock_).value();
@@ -139,13 +198,23 @@ class Rig {
   blockdev::FaultyDevice& device() { return *device_; }
   RigClock& clock() { return clock_; }
 
+  // Switches the power off before the fence of META, or the write, flush or trim of DATA, that
+  // follows `events` others. Calls go on, and those that need the device fail. The next cut loses
+  // all that came later.
+  void power_off_after(uint64_t events) { events_left_ = events; }
+  bool power_is_off() const { return off_; }
+  // Chooses the unfenced words of META that the next cut loses. Requires: forgetful_meta.
+  void lose(std::function<bool(uint64_t offset)> loses) { forgetful_->lose(std::move(loses)); }
+
   // Everything not flushed to the device may be lost, sector by sector.
   void power_cut(uint64_t seed) {
     device_->power_cut(seed);
+    off_ = true;  // the writes of the destructor come too late
+    if (forgetful_ != nullptr) forgetful_->freeze();
     if (forgetful_ != nullptr) forgetful_->forget(seed);
     region_ = copy_of(*view_);
     fs_.reset();
-    device_->power_on();
+    power_on();
     open();
   }
   // META is gone as well, as a reboot takes DRAM; it is rebuilt from the metadata log. `meanwhile`
@@ -153,7 +222,7 @@ class Rig {
   void power_cut_losing_meta(uint64_t seed, const std::function<void()>& meanwhile = {}) {
     device_->power_cut(seed);
     fs_.reset();
-    device_->power_on();
+    power_on();
     if (meanwhile) meanwhile();
     rebuild_meta();
     open();
@@ -199,6 +268,7 @@ class Rig {
     if (options_.forgetful_meta) {
       auto forgetful = std::make_unique<ForgetfulRegion>(*region_);
       forgetful_ = forgetful.get();
+      if (options_.cuts_within) forgetful->before_fence([this] { on_event(); });
       region_ = std::move(forgetful);
     }
     view_ = region_.get();
@@ -206,6 +276,8 @@ class Rig {
     blockdev::Device* device = ram_;
     if (options_.faulty) device = device_.get();
     pair.device = std::make_unique<BorrowedDevice>(*device);
+    if (options_.cuts_within)
+      pair.device = std::make_unique<EventDevice>(*device, off_, [this] { on_event(); });
     pair.super = meta::load_superblock(*pair.region, true).value();
     ++pair.super.attachments;  // a mount does: chunks of the log are numbered by it
     SFS_ASSERT(meta::store_superblock(*pair.region, pair.super).ok());
@@ -247,6 +319,15 @@ class Rig {
   }
 
  private:
+  void on_event() {
+    if (events_left_ == 0 || events_left_-- > 1 || off_.exchange(true)) return;
+    forgetful_->freeze();
+  }
+  void power_on() {
+    device_->power_on();
+    events_left_ = 0;
+    off_ = false;
+  }
   static std::unique_ptr<pmem::Region> copy_of(const pmem::Region& from) {
     auto to = pmem::make_memory_region(from.size(), from.meta_class());
     std::vector<uint64_t> words(from.size() / kWordSize);
@@ -268,6 +349,8 @@ class Rig {
 
   Options options_;
   RigClock clock_;
+  std::atomic<uint64_t> events_left_{0};  // 0: no cut is planned
+  std::atomic<bool> off_{false};
   RamDevice* ram_ = nullptr;
   std::unique_ptr<blockdev::FaultyDevice> device_;
   std::unique_ptr<pmem::Region> region_, kept_;
