@@ -51,6 +51,24 @@ json meta_json(const data::Status& status) {
           {"log_bytes", status.log_bytes}};
 }
 
+json intent_json(const data::IntentStatus& intent) {
+  return {{"serves", intent.serves},
+          {"declared_persistent", intent.declared_persistent},
+          {"trust_memory", intent.trust_memory},
+          {"bytes", intent.bytes},
+          {"used_bytes", intent.used_bytes},
+          {"fsyncs", intent.fsyncs},
+          {"entries", intent.entries},
+          {"delta_entries", intent.delta_entries},
+          {"absorbed_bytes", intent.absorbed_bytes},
+          {"recovered_blocks", intent.recovered_blocks},
+          {"refused",
+           {{"on_device", intent.refused_on_device},
+            {"large", intent.refused_large},
+            {"full", intent.refused_full},
+            {"old", intent.refused_old}}}};
+}
+
 json room_json(const data::MetaRoom& room) {
   return {{"bytes", room.bytes},
           {"bytes_max", room.bytes_max},
@@ -145,6 +163,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
            status.device.nand_known ? json(ratio(nand, status.app_bytes)) : json()},
           {"device", blockdev::to_json(status.device)},
           {"meta", meta_json(status)},
+          {"intent_log", intent_json(status.intent)},
           {"space", space_json(status.space)},
           {"meta_room", room_json(status.meta_room)},
           {"layout", layout_json(super)},

@@ -127,6 +127,18 @@ void print_space(const json& status, const Style& style) {
     fmt::print("  {}        {}\n", inked("FULL", Ink::kBad, style), advice);
 }
 
+void print_intent_log(const json& status, const Style& style) {
+  if (!status.contains("intent_log") || !status.at("intent_log").value("serves", false)) return;
+  const json& intent = status.at("intent_log");
+  const json& refused = intent.at("refused");
+  const uint64_t flushed = count_of(refused, "on_device") + count_of(refused, "large") +
+                           count_of(refused, "full") + count_of(refused, "old");
+  fmt::print("  intent log  {} of {} used; {} fsyncs, {} others flushed; {} absorbed{}\n",
+             bytes_of(intent, "used_bytes", style), bytes_of(intent, "bytes", style),
+             count_of(intent, "fsyncs"), flushed, bytes_of(intent, "absorbed_bytes", style),
+             intent.value("trust_memory", false) ? "; META is trusted" : "");
+}
+
 // Memory of the process, writes that it spared the device, and idle time.
 void print_process(const json& status, const Style& style) {
   if (status.contains("memory")) {
@@ -135,6 +147,7 @@ void print_process(const json& status, const Style& style) {
                bytes_of(memory, "anonymous_bytes", style), bytes_of(memory, "mapped_bytes", style),
                bytes_of(memory, "cache_bytes", style), bytes_of(memory, "cache_bytes_max", style));
   }
+  print_intent_log(status, style);
   if (status.contains("never_written_bytes")) {
     fmt::print("  temporary   {} deleted before they were written\n",
                bytes_of(status, "never_written_bytes", style));

@@ -45,6 +45,12 @@ _COUNTERS = (
     ("meta_mended", "Damages in one copy of META that the other mended", ("meta", "mended")),
     ("journal_commits", "Records committed to the journal", ("meta", "commits")),
     ("meta_log_bytes", "Bytes of the metadata log on the data device", ("meta", "log_bytes")),
+    ("intent_fsyncs", "Fsyncs made durable by the intent log", ("intent_log", "fsyncs")),
+    (
+        "intent_absorbed_bytes",
+        "Bytes of fsyncs replaced before they were sent to the data device",
+        ("intent_log", "absorbed_bytes"),
+    ),
     ("epochs", "Device flushes that made data durable", ("epochs",)),
     ("checksum_errors", "Blocks whose checksum did not fit", ("checksum_errors",)),
     ("models_adopted", "Tables of the learning daemon taken over", ("model", "adoptions")),
@@ -55,6 +61,8 @@ _COUNTERS = (
 )
 _GAUGES = (
     ("pstreams", "Streams that the device has", ("pstreams",)),
+    ("intent_log_bytes", "Size of the intent log in META", ("intent_log", "bytes")),
+    ("intent_log_used_bytes", "Bytes of it in use", ("intent_log", "used_bytes")),
     ("inodes", "Files that fit", ("space", "inodes_possible")),
     ("inodes_free", "Files that still fit", ("space", "inodes_free")),
     ("dirty_inodes", "Files with data that is not durable yet", ("dirty_inodes",)),
