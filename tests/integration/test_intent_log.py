@@ -1,0 +1,160 @@
+"""The intent log on a mount: fsyncs without flushes, a kill, and memory declared or trusted."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.pairs import BIN, Mount, Pair, run
+
+BLOCK = 4096
+USAGE = 64
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A META in memory, which mkfs may take for persistent."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm", prefix="streamfs-test-"))
+    yield folder / "META"
+    shutil.rmtree(folder)
+
+
+def append_synced(path: Path, first: int, count: int) -> None:
+    """Append blocks that tell their number, each with an fsync."""
+    with path.open("ab", buffering=0) as file:
+        for number in range(first, first + count):
+            file.write(number.to_bytes(4, "little") * (BLOCK // 4))
+            os.fsync(file.fileno())
+
+
+def assert_appended(path: Path, count: int) -> None:
+    """The file has exactly these blocks."""
+    content = path.read_bytes()
+    assert len(content) == count * BLOCK
+    for number in range(count):
+        block = content[number * BLOCK : (number + 1) * BLOCK]
+        assert block == number.to_bytes(4, "little") * (BLOCK // 4), number
+
+
+def intent(mount: Mount) -> dict[str, Any]:
+    """Return the part of the status that tells of the intent log."""
+    answer: dict[str, Any] = mount.status()["intent_log"]
+    return answer
+
+
+@pytest.mark.parametrize("option", ["--meta-class=persistent", "--trust-memory"])
+def test_fsyncs_flush_nothing_and_survive_kills(
+    make_pair: Callable[..., Pair], memory: Path, option: str
+) -> None:
+    """Small fsyncs cost the device no flush; the next mounts have them, home or not."""
+    pair = make_pair(meta=memory)
+    said = pair.mkfs("--meta-size", "64M", option)
+    assert "intent log of 8.0 MiB" in said
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 1)
+    before = mount.status()["device"]["flushes"]
+    append_synced(mount / "f", 1, 200)
+    # A round of the timer may come in between; each fsync would need one or two.
+    assert mount.status()["device"]["flushes"] - before < 20
+    assert intent(mount)["fsyncs"] >= 200
+    mount.kill()
+    mount = pair.mount()
+    assert_appended(mount / "f", 201)
+    append_synced(mount / "f", 201, 20)
+    mount.kill()
+    mount = pair.mount("ro")
+    assert_appended(mount / "f", 221)
+    mount.unmount()
+    pair.mount().unmount()
+    pair.assert_sound()
+    mount = pair.mount()
+    assert intent(mount)["recovered_blocks"] == 0
+    assert_appended(mount / "f", 221)
+
+
+def test_rewritten_data_is_absorbed(make_pair: Callable[..., Pair], memory: Path) -> None:
+    """A block that is synced again before its round never reaches the device."""
+    pair = make_pair(meta=memory)
+    pair.mkfs("--meta-size", "64M", "--meta-class", "persistent")
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 1)
+    with (mount / "f").open("r+b", buffering=0) as file:
+        for number in range(300):
+            os.pwrite(file.fileno(), number.to_bytes(4, "little") * (BLOCK // 4), 0)
+            os.fdatasync(file.fileno())
+    said = intent(mount)
+    assert said["absorbed_bytes"] > 200 * BLOCK
+    assert said["delta_entries"] > 100
+    mount.unmount()
+    pair.assert_sound()
+
+
+def test_large_fsyncs_and_other_metas_take_flushes(make_pair: Callable[..., Pair]) -> None:
+    """A file on a disk has no intent log unless it is trusted, and may not be declared."""
+    pair = make_pair()
+    pair.mkfs()
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 3)
+    assert intent(mount) | {"serves": False, "fsyncs": 0, "bytes": 0} == intent(mount)
+    mount.unmount()
+    for options, code in [
+        (("--meta-class", "persistent"), None),
+        (("--intent-log", "8M"), None),
+        (("--intent-log", "soon", "--trust-memory"), USAGE),
+        (("--meta-class", "persistent", "--trust-memory"), USAGE),
+        (("--trust-memory", "--no-meta-log"), USAGE),
+    ]:
+        words = ["-f", *options, "--meta", pair.meta, pair.data]
+        done = run(BIN / "mkfs.streamfs", *words, check=False)
+        assert done.returncode != 0, options
+        assert code is None or done.returncode == code, (options, done.stderr)
+    mount = pair.mount()
+    assert_appended(mount / "f", 3)
+    mount.unmount()
+    pair.mkfs("-f", "--trust-memory", "--meta-size", "64M")
+    mount = pair.mount()
+    with (mount / "large").open("wb", buffering=0) as file:
+        file.write(bytes(BLOCK))
+        os.fsync(file.fileno())
+        file.write(bytes(1 << 20))
+        os.fsync(file.fileno())
+    assert intent(mount)["fsyncs"] == 1
+    assert sum(intent(mount)["refused"].values()) == 1
+    mount.unmount()
+
+
+def test_a_dump_waits_until_all_data_is_home(make_pair: Callable[..., Pair], memory: Path) -> None:
+    """A dump has no data of files, so it is refused while the log has some."""
+    pair = make_pair(meta=memory)
+    pair.mkfs("--meta-size", "64M", "--meta-class", "persistent")
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 5)
+    mount.kill()
+    words = [BIN / "streamctl", "metadata", "dump", "--meta", pair.meta, pair.data]
+    refused = run(*words, pair.folder / "dump", check=False)
+    assert refused.returncode != 0
+    assert "intent log" in refused.stderr
+    assert not (pair.folder / "dump").exists()
+    mount = pair.mount()
+    append_synced(mount / "f", 5, 1)
+    mount.unmount()
+    run(*words, pair.folder / "dump")
+
+
+def test_mkfs_says_what_it_made(make_pair: Callable[..., Pair], memory: Path) -> None:
+    """--intent-log takes a size or none, and the JSON tells both declarations."""
+    pair = make_pair(meta=memory)
+    for options, size, declared, trusted in [
+        (("--meta-class", "persistent"), 8 << 20, True, False),
+        (("--meta-class", "persistent", "--intent-log", "none"), 0, True, False),
+        (("--trust-memory", "--intent-log", "16M"), 16 << 20, False, True),
+        ((), 0, False, False),
+    ]:
+        made = json.loads(pair.mkfs("-f", "--json", "--meta-size", "64M", *options))
+        assert made["intent_log_bytes"] == size
+        assert made["meta_declared_persistent"] == declared
+        assert made["trust_memory"] == trusted
