@@ -221,7 +221,7 @@ class Engine {
   Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed);
   // Commits the same by one record, after a fence that covers `entries`, the lines of the intent
   // log that have the data which no flush has covered. Returns false, and has done nothing, if that
-  // takes more than one record. After false or an error the caller takes the entries back.
+  // takes more than one record.
   Result<bool> commit_logged(InodeId id, uint64_t epoch, pmem::Flushed entries);
   bool dirty(InodeId id);  // current differs from committed
   // Returns whether current differs from committed in more than times, so that data written since
