@@ -188,13 +188,8 @@ void IntentLog::start() {
 
 IntentLog::Batch::Batch(IntentLog& log, size_t segment) : log_(log), segment_(segment) {}
 
-// The next batch of this segment begins where this one did, and has larger sequences than it.
 IntentLog::Batch::~Batch() {
-  if (!kept_ && first_ != 0) {
-    (void)flushed_.leave();
-    log_.region_.store_word(first_ + offsetof(IntentEntry, sequence), 0);
-    log_.region_.fence(log_.region_.flush(first_, kLineSize));
-  }
+  if (!kept_) (void)flushed_.leave();
   log_.end_batch(*this);
 }
 

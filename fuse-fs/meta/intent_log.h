@@ -72,7 +72,9 @@ class IntentLog {
   void start();
 
   // ---- Writing
-  // The entries of one commit. Unless keep() is called, the destructor takes them back, durably.
+  // The entries of one commit. Unless keep() is called, the next batch of the segment is stored
+  // over them. Until then they count: their blocks belong to no file, or get other content only
+  // with a newer entry or a round.
   class Batch {
    public:
     ~Batch();
