@@ -203,6 +203,8 @@ class Rig {
   // all that came later.
   void power_off_after(uint64_t events) { events_left_ = events; }
   bool power_is_off() const { return off_; }
+  // Calls this once, before the next fence, write, flush or trim.
+  void at_next_event(std::function<void()> call) { at_next_event_ = std::move(call); }
   // Chooses the unfenced words of META that the next cut loses. Requires: forgetful_meta.
   void lose(std::function<bool(uint64_t offset)> loses) { forgetful_->lose(std::move(loses)); }
 
@@ -320,6 +322,7 @@ class Rig {
 
  private:
   void on_event() {
+    if (const auto once = std::exchange(at_next_event_, nullptr)) once();
     if (events_left_ == 0 || events_left_-- > 1 || off_.exchange(true)) return;
     forgetful_->freeze();
   }
@@ -351,6 +354,7 @@ class Rig {
   RigClock clock_;
   std::atomic<uint64_t> events_left_{0};  // 0: no cut is planned
   std::atomic<bool> off_{false};
+  std::function<void()> at_next_event_;
   RamDevice* ram_ = nullptr;
   std::unique_ptr<blockdev::FaultyDevice> device_;
   std::unique_ptr<pmem::Region> region_, kept_;
