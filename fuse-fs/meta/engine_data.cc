@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/conditional_record.h"

@@ -108,7 +108,7 @@ def test_large_fsyncs_and_other_metas_take_flushes(make_pair: Callable[..., Pair
         (("--meta-class", "persistent", "--trust-memory"), USAGE),
         (("--trust-memory", "--no-meta-log"), USAGE),
     ]:
-        words = ["-f", *options, "--meta", pair.meta, pair.data]
+        words: list[str | Path] = ["-f", *options, "--meta", pair.meta, pair.data]
         done = run(BIN / "mkfs.streamfs", *words, check=False)
         assert done.returncode != 0, options
         assert code is None or done.returncode == code, (options, done.stderr)
@@ -134,7 +134,8 @@ def test_a_dump_waits_until_all_data_is_home(make_pair: Callable[..., Pair], mem
     mount = pair.mount()
     append_synced(mount / "f", 0, 5)
     mount.kill()
-    words = [BIN / "streamctl", "metadata", "dump", "--meta", pair.meta, pair.data]
+    words: list[str | Path] = [BIN / "streamctl", "metadata", "dump"]
+    words += ["--meta", pair.meta, pair.data]
     refused = run(*words, pair.folder / "dump", check=False)
     assert refused.returncode != 0
     assert "intent log" in refused.stderr
