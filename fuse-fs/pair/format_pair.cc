@@ -122,7 +122,13 @@ std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
 
 Result<uint64_t> intent_log_bytes(const pmem::Region& region, const FormatPairOptions& options) {
   const bool serves = region.meta_class() == pmem::MetaClass::kPersistent || options.trust_memory;
-  if (!options.intent_log_bytes) return serves ? meta::default_intent_log(region.size()) : 0;
+  if (!options.intent_log_bytes) {
+    const uint64_t bytes = serves ? meta::default_intent_log(region.size()) : 0;
+    if (bytes > 0 || !options.trust_memory) return bytes;
+    return Error{ENOSPC,
+                 "META is too small for an intent log of the default size; --intent-log "
+                 "SIZE or --meta-size SIZE sets another"};
+  }
   const uint64_t bytes = *options.intent_log_bytes;
   if (bytes != 0 && !serves)
     return Error{EINVAL,

@@ -115,6 +115,9 @@ def test_large_fsyncs_and_other_metas_take_flushes(make_pair: Callable[..., Pair
     mount = pair.mount()
     assert_appended(mount / "f", 3)
     mount.unmount()
+    too_small = ["-f", "--trust-memory", "--meta", str(pair.meta), pair.data]
+    assert "too small" in run(BIN / "mkfs.streamfs", *too_small, check=False).stderr
+    pair.meta.unlink()
     pair.mkfs("-f", "--trust-memory", "--meta-size", "64M")
     mount = pair.mount()
     with (mount / "large").open("wb", buffering=0) as file:
