@@ -1,4 +1,5 @@
-// Sends the first blocks of an epoch to one pStream, if a flush is not free.
+// Sends the first blocks of an epoch to one pStream, if a flush is not free and META has no intent
+// log.
 //
 // Without power-loss protection, every flush makes the SSD pad and program each stream's open
 // wordline (tens of KiB or more). A program that calls fsync() writes few blocks between two
@@ -27,14 +28,18 @@ class EpochStream final : public blockdev::ForwardingDevice {
   static constexpr uint64_t kTogetherBlocks = 256;  // docs/EXPERIMENTS.md, "Tried without gain"
 
   EpochStream(blockdev::Device& beneath, bool flush_is_free)
-      : ForwardingDevice(beneath), flush_is_free_(flush_is_free) {}
+      : ForwardingDevice(beneath), flush_is_free_(flush_is_free), joins_(!flush_is_free) {}
 
   bool flush_is_free() const { return flush_is_free_; }
+  // Leaves each block in its own pStream: with an intent log flushes are rare, and many files' data
+  // lies between two. Call it before the first write.
+  void separate() { joins_ = false; }
+  bool joins() const { return joins_; }
   // Returns the pStream for a write of `blocks` blocks that would go to `wanted`. If the write
   // begins an epoch, `beginning` becomes the epoch's pStream.
   PStreamId of(PStreamId wanted, uint64_t blocks) { return of(wanted, blocks, wanted); }
   PStreamId of(PStreamId wanted, uint64_t blocks, PStreamId beginning) {
-    if (flush_is_free_) return wanted;
+    if (!joins_) return wanted;
     uint64_t before = state_.load(std::memory_order_relaxed), stream = 0, written = 0;
     do {
       written = before & kBlocks;
@@ -55,6 +60,7 @@ class EpochStream final : public blockdev::ForwardingDevice {
   static constexpr uint64_t kBlocks = (uint64_t{1} << kStreamShift) - 1;
 
   const bool flush_is_free_;
+  bool joins_;
   std::atomic<uint64_t> state_{0};  // the epoch's pStream << 48 | its blocks so far
 };
 

@@ -67,7 +67,7 @@ Result<void> WriteJob::run() {
   if (done.ok()) done = submit();
   if (done.ok()) done = finish();
   if (!done.ok()) cancel(submitted);
-  if (!done.ok() && submitted && !all_cached_) on_device(core_.epochs.epoch());
+  if (!done.ok() && submitted && !all_cached_ && !refused_) on_device(core_.epochs.epoch());
   return done;
 }
 
@@ -357,7 +357,7 @@ Result<void> WriteJob::begin_overwrite() {
 
 Result<void> WriteJob::submit() {
   blockdev::IoBatch batch(core_.device);
-  if (!core_.device.flush_is_free()) {
+  if (core_.device.joins()) {
     const PStreamId beginning =
         core_.placement.epoch_route(vstream_, segments_.front().block, segments_.front().stream);
     for (Segment& each : segments_)
