@@ -17,6 +17,7 @@ TABLES = (
     ("Extent slot", LAYOUT, ("ExtentSlot",)),
     ("vStream slot", LAYOUT, ("VStreamSlot",)),
     ("Journal record", LAYOUT, ("RecordHeader",)),
+    ("Intent log", LAYOUT, ("IntentEntry", "ExpiredSlot")),
     ("Label", LAYOUT, ("DataLabel",)),
     ("Attachments", LAYOUT, ("AttachmentRecord",)),
     ("Metadata log", LOG, ("LogChunkHeader", "LogCondition")),

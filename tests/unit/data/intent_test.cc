@@ -13,7 +13,7 @@
 
 #include "tests/unit/data/rig.h"
 
-namespace streamfs::data {
+namespace streamfs::data::intent_test {
 namespace {
 
 std::vector<std::byte> blocks(uint64_t count, int value) {
@@ -116,7 +116,7 @@ TEST(Intent, WhatWasAbsorbedSurvivesKillsAndCuts) {
 // The cut comes in an fsync. It keeps all that was stored and not fenced but for some regions of
 // META: the record must not count without its entries and checksums.
 TEST(Intent, NoRecordCountsWithoutItsEntriesAndChecksums) {
-  for (const uint64_t length : {1, 70}) {  // absorbed, and with a flush
+  for (const uint64_t length : {uint64_t{1}, uint64_t{70}}) {  // absorbed, and with a flush
     for (uint64_t event = 1; event <= 30; ++event) {
       Rig::Options options = forgetful();
       options.cuts_within = true;
@@ -607,4 +607,4 @@ TEST(Intent, WithoutMetaTheFilesAreAPrefixOfAllCommits) {
 }
 
 }  // namespace
-}  // namespace streamfs::data
+}  // namespace streamfs::data::intent_test
