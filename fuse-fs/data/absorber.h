@@ -26,7 +26,7 @@ class Absorber {
   Absorber(Core& core, IntentBarrier& barrier, uint64_t bytes_max)
       : core_(core), barrier_(barrier), blocks_max_(bytes_max / kBlockSize) {}
 
-  // Returns false if the fsync needs a device flush; nothing has changed then. `data_only`: an
+  // Returns false if the fsync needs a device flush; the file is then as before. `data_only`: an
   // fdatasync. In a Trying (base/waiting.h) returns would_wait() instead of waiting for the device.
   // Errors: ENOSPC, META has no unit for the extents; those of the intent and metadata logs.
   Result<bool> absorb(InodeId id, InodeState& state, bool data_only);

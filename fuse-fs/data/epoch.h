@@ -75,8 +75,8 @@ class Epochs {
   // Commits all changes of the inode by one record, whose fence covers `entries`
   // (Engine::commit_logged()). Errors: those of commit(), but for EIO.
   Result<bool> commit_logged(InodeId id, pmem::Flushed entries);
-  // Makes the zeroing of blocks that stay a file's as durable as settle() does. Without an intent
-  // log it does nothing: before_overwrite() looks at each block.
+  // With an intent log, settles everything committed, for a zeroing of blocks that stay a file's.
+  // Without one it does nothing: before_overwrite() looks at each block.
   Result<void> settle_zeroed();
 
   // Returns whether flush_and_commit() would wait for no device.

@@ -126,6 +126,7 @@ Result<void> FilesystemImpl::open_barrier() {
   const bool serves = trusted || region.meta_class() == pmem::MetaClass::kPersistent;
   if (intent && !options_.read_only && serves) {
     write_cache_->serve_intent_log();
+    device_->separate();
     SFS_ASSIGN(auto barrier, IntentBarrier::make({region, *engine_, *device_, *write_cache_,
                                                   *recovered_, clock_, options_.discard},
                                                  std::move(intent), logs ? &pair_.label : nullptr));
@@ -275,7 +276,7 @@ Result<void> FilesystemImpl::drain_all() {
   SFS_TRY(maintenance_->free_orphans());
   SFS_TRY(trims_->drain(TrimQueue::Pace::kLeaves));
   for (int round = 0; round < kSaveRounds; ++round) (void)placement_->tick();
-  return barrier_->settle(engine_->journal().last());
+  return durable_or_read_only(barrier_->settle(engine_->journal().last()), health_);
 }
 
 Result<void> FilesystemImpl::unmount() {

@@ -46,7 +46,7 @@ Result<void> IntentBarrier::begin_log() {
   if (log_begun()) return {};
   const MutexLock lock(beginning_);
   if (damaged()) SFS_TRY(parts_.region.sync());  // a snapshot is made of a whole copy
-  if (log_begun()) return {};
+  if (begun_.load(std::memory_order_acquire)) return {};
   SFS_TRY(parts_.recovered.bring_home());
   intent_->start();
   const TxId last = parts_.engine.journal().quiesce();
@@ -145,9 +145,8 @@ void IntentBarrier::took_entries() {
 }
 
 Result<void> IntentBarrier::acknowledge(TxId through) {
-  if (damaged()) return make_durable(through);
   raise(promised_, through.value);
-  return {};
+  return damaged() ? make_durable(through) : Result<void>();
 }
 
 Result<void> IntentBarrier::make_durable(TxId through) {
@@ -163,6 +162,11 @@ Result<void> IntentBarrier::settle(TxId through) {
 
 Result<void> IntentBarrier::before_overwrite(BlockNo first, ConstBytes blocks) {
   return forbids(first, blocks) ? settle(promised()) : Result<void>();
+}
+
+Result<void> IntentBarrier::renew() {
+  SFS_TRY(begin_log());
+  return metadata_ ? metadata_->renew() : Result<void>();
 }
 
 bool IntentBarrier::crowded() const {

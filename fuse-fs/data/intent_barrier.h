@@ -89,7 +89,7 @@ class IntentBarrier final : public DurabilityBarrier {
   bool moves_overwrites() const override { return true; }
 
   uint64_t log_bytes() const override { return metadata_ ? metadata_->bytes_written() : 0; }
-  Result<void> renew() override { return metadata_ ? metadata_->renew() : Result<void>(); }
+  Result<void> renew() override;
   void grow(const meta::DataLabel& label) override;
   uint64_t close() override { return metadata_ ? metadata_->end() : 0; }
 

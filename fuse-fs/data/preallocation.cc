@@ -115,8 +115,8 @@ Result<void> DataPath::zero(InodeId id, uint64_t offset, uint64_t length, bool k
 }
 
 // Turns the written blocks of [first, end) into unwritten ones. The engine does that to committed
-// extents only, so the whole file is committed first. With an intent log the blocks then go home,
-// because later writes go in their place.
+// extents only, so the whole file is committed first. With an intent log the blocks go home before
+// that, so that no entry is left, and the record after it, because later writes go in their place.
 Result<void> DataPath::unwrite(InodeState& state, InodeId id, uint64_t first, uint64_t end) {
   SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{first}, end - first));
   uint64_t slots = 1;
@@ -126,6 +126,7 @@ Result<void> DataPath::unwrite(InodeState& state, InodeId id, uint64_t first, ui
   if (slots == 1) return {};
   SFS_ASSIGN(meta::SlotRoom room, slot_room(core_, slots));
   SFS_TRY(commit_all(state, id));
+  SFS_TRY(core_.epochs.settle_zeroed());
   SFS_TRY(core_.engine.unwrite(id, FileBlock{first}, end - first, room));
   core_.epochs.touched(id, 0, 0);
   return core_.epochs.settle_zeroed();

@@ -204,7 +204,7 @@ class WriteCache final : public blockdev::ForwardingDevice {
   Clock& clock_;
   std::unique_ptr<std::byte, FreeMemory> memory_;
   Mutex write_out_;      // before mutex_; the thread that writes out holds it across device I/O
-  mutable Mutex mutex_;  // leaf
+  mutable Mutex mutex_;  // before the intent log's, into which log() copies a block; else a leaf
   Entries cached_ SFS_GUARDED_BY(mutex_);
   Entries being_written_ SFS_GUARDED_BY(mutex_);
   std::vector<bool> used_ SFS_GUARDED_BY(mutex_);

@@ -188,8 +188,14 @@ void IntentLog::start() {
 
 IntentLog::Batch::Batch(IntentLog& log, size_t segment) : log_(log), segment_(segment) {}
 
+// The next batch of this segment begins where this one did, and has larger sequences than it.
 IntentLog::Batch::~Batch() {
-  if (!kept_) (void)flushed_.leave();
+  if (!kept_ && first_ != 0) {
+    (void)flushed_.leave();
+    pmem::Region& region = log_.region_;
+    region.store_word(first_ + offsetof(IntentEntry, sequence), 0);
+    region.fence(region.flush(first_, kLineSize));
+  }
   log_.end_batch(*this);
 }
 

@@ -72,9 +72,9 @@ class IntentLog {
   void start();
 
   // ---- Writing
-  // The entries of one commit. Unless keep() is called, the next batch of the segment is stored
-  // over them. Until then they count: their blocks belong to no file, or get other content only
-  // with a newer entry or a round.
+  // The entries of one commit. Unless keep() is called, the destructor takes them back, durably,
+  // because their blocks may get other content without a newer entry. Requires: until then no block
+  // of the batch changes or is freed.
   class Batch {
    public:
     ~Batch();

@@ -130,6 +130,8 @@ Result<uint64_t> intent_log_bytes(const pmem::Region& region, const FormatPairOp
                  "SIZE or --meta-size SIZE sets another"};
   }
   const uint64_t bytes = *options.intent_log_bytes;
+  if (bytes == 0 && options.trust_memory)
+    return Error{EINVAL, "without an intent log there is nothing to trust META with"};
   if (bytes != 0 && !serves)
     return Error{EINVAL,
                  "META is not persistent, so an intent log would not serve; --meta-class "

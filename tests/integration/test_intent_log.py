@@ -107,6 +107,7 @@ def test_large_fsyncs_and_other_metas_take_flushes(make_pair: Callable[..., Pair
         (("--intent-log", "soon", "--trust-memory"), USAGE),
         (("--meta-class", "persistent", "--trust-memory"), USAGE),
         (("--trust-memory", "--no-meta-log"), USAGE),
+        (("--trust-memory", "--intent-log", "none"), None),
     ]:
         words: list[str | Path] = ["-f", *options, "--meta", pair.meta, pair.data]
         done = run(BIN / "mkfs.streamfs", *words, check=False)
