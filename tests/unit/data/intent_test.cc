@@ -506,7 +506,7 @@ class Drawn {
 };
 
 TEST(Intent, NoCutAnywhereTakesAnythingPromised) {
-  for (uint64_t seed = 0; seed < 400; ++seed) {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
     Rig::Options options = forgetful();
     options.cuts_within = true;
     options.mount.write_behind_mib = 1;
@@ -588,7 +588,7 @@ class Database {
 
 TEST(Intent, WithoutMetaTheFilesAreAPrefixOfAllCommits) {
   uint64_t most_lost = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
     Rig::Options options = forgetful();
     options.cuts_within = true;
     options.mount.write_behind_mib = 1;
