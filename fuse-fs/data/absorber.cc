@@ -67,7 +67,6 @@ Result<bool> Absorber::commit(InodeId id, uint64_t blocks) {
   }
   batch->keep();
   counters_.add(kFsyncs, 1);
-  counters_.add(kBlocks, logged.size());
   return true;
 }
 
@@ -75,7 +74,6 @@ Absorber::Counts Absorber::counts() const {
   Counts out;
   for (size_t i = 0; i < kReasons; ++i) out.refused[i] = counters_.sum(static_cast<Reason>(i));
   out.fsyncs = counters_.sum(kFsyncs);
-  out.blocks = counters_.sum(kBlocks);
   return out;
 }
 

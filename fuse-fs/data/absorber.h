@@ -40,7 +40,7 @@ class Absorber {
     kReasons,
   };
   struct Counts {
-    uint64_t fsyncs = 0, blocks = 0;  // absorbed
+    uint64_t fsyncs = 0;  // with blocks that went into the log
     std::array<uint64_t, kReasons> refused{};
   };
   Counts counts() const;
@@ -54,7 +54,7 @@ class Absorber {
   Core& core_;
   IntentBarrier& barrier_;
   const uint64_t blocks_max_;
-  enum Counter : uint8_t { kFsyncs = kReasons, kBlocks, kCounters };
+  enum Counter : uint8_t { kFsyncs = kReasons, kCounters };
   mutable ThreadCounters<kCounters> counters_;
 };
 

@@ -102,7 +102,8 @@ class Conditions {
   // With an intent log, returns the last record that needs no settle(): a caller that is in no
   // hurry waits for the next round. nullopt: only settle() settles.
   virtual std::optional<TxId> settled() const { return std::nullopt; }
-  // Returns whether overwrites have to take new blocks while an fsync is not home.
+  // Returns whether META has an intent log that serves. Overwrites then take new blocks while a
+  // promised record is not in the metadata log.
   virtual bool moves_overwrites() const { return false; }
 
  protected:

@@ -72,8 +72,7 @@ class Epochs {
   Result<void> flush_again();
   // Returns whether META has an intent log that serves.
   bool logs() const { return conditions_.moves_overwrites(); }
-  // Commits all changes of the inode by one record, whose fence covers `entries`
-  // (Engine::commit_logged()). Errors: those of commit(), but for EIO.
+  // Calls Engine::commit_logged() with the current epoch. Errors: those of commit(), but for EIO.
   Result<bool> commit_logged(InodeId id, pmem::Flushed entries);
   // With an intent log, settles everything committed, for a zeroing of blocks that stay a file's.
   // Without one it does nothing: before_overwrite() looks at each block.

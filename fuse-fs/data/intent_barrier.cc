@@ -155,11 +155,6 @@ Result<void> IntentBarrier::make_durable(TxId through) {
   return run_rounds([&] { return reusable() >= through; });
 }
 
-Result<void> IntentBarrier::settle(TxId through) {
-  SFS_TRY(begin_log());
-  return run_rounds([&] { return home() >= through && reusable() >= through; });
-}
-
 Result<void> IntentBarrier::before_overwrite(BlockNo first, ConstBytes blocks) {
   return forbids(first, blocks) ? settle(promised()) : Result<void>();
 }

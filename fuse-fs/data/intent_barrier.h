@@ -82,7 +82,7 @@ class IntentBarrier final : public DurabilityBarrier {
 
   bool forbids(BlockNo, ConstBytes) const override { return pending(); }
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks) override;
-  Result<void> settle(TxId through) override;
+  Result<void> settle(TxId through) override { return make_durable(through); }
   std::optional<TxId> settled() const override {
     return log_begun() ? std::optional(reusable()) : std::nullopt;
   }
@@ -102,7 +102,8 @@ class IntentBarrier final : public DurabilityBarrier {
   IntentBarrier(const Parts& parts, std::unique_ptr<meta::IntentLog> log);
   TxId promised() const { return TxId{promised_.load(std::memory_order_acquire)}; }
   TxId home() const { return TxId{home_.load(std::memory_order_acquire)}; }
-  // Returns the last record whose freed blocks may be reused.
+  // Returns the last record whose freed blocks may be reused: it is home and, if DATA has a
+  // metadata log, durable there.
   TxId reusable() const { return metadata_ ? metadata_->durable() : home(); }
   Round begin_round(bool commits_stopped);
   void is_home(const Round& round);
@@ -113,7 +114,7 @@ class IntentBarrier final : public DurabilityBarrier {
   std::unique_ptr<meta::IntentLog> intent_;
   EpochLogBlocks blocks_;
   std::unique_ptr<meta::MetadataLog> metadata_;  // null: DATA has none
-  std::function<Result<void>()> round_;
+  std::function<Result<void>()> round_;          // of on_round()
   Mutex beginning_;  // before the metadata log's locks; held across device I/O
   std::atomic<bool> begun_{false};
   std::atomic<uint64_t> promised_{0}, home_{0};

@@ -62,8 +62,8 @@ class Maintenance {
   // sooner, too, because the blocks that new data replaces are dead only after its commit.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
   static constexpr int kCountSteps = 256;  // of Engine::count_inodes(), in a round
-  // Closes the epoch and makes its commits as durable as fsync() does. Logs errors; such inodes
-  // stay dirty.
+  // Closes the epoch and makes its commits durable; with an intent log the timer does the latter
+  // later. Logs errors; such inodes stay dirty.
   void close_epoch();
   void tick_placement();
   void look_at_device();

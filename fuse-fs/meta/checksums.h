@@ -49,8 +49,8 @@ class Checksums {
   // Notes the pending checksums of an overwrite that has completed in `epoch`.
   void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // Stores the pending checksums of blocks last written in `epoch`, and ends their flux. The caller
-  // fences the result. Requires: the device was flushed after the epoch, or the
-  // intent log has the data.
+  // fences the result. Requires: the device was flushed after the epoch, or the intent log has
+  // the data.
   pmem::Flushed publish(BlockNo first, uint64_t count, uint64_t epoch);
   void drop_in_flux(BlockNo first, uint64_t count);  // the blocks left their file
 

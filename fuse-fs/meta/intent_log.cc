@@ -23,7 +23,6 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr size_t kEntryWords = sizeof(IntentEntry) / kWordSize;
 constexpr uint64_t kLines = kBlockSize / kLineSize;
 // More sequences than cut batches can have used. The log passes over them at each mount, so that
 // what they left never counts.
@@ -102,14 +101,15 @@ Result<void> IntentLog::scan() {
   const MutexLock lock(mutex_);
   for (const Segment& segment : segments_) scan_segment(segment);
   std::ranges::sort(live_, {}, [](const Found& each) { return each.place.sequence; });
-  for (size_t i = 0; i < live_.size(); ++i) by_sequence_[live_[i].place.sequence] = i;
+  std::unordered_map<uint64_t, uint64_t> offsets;  // by sequence
+  for (const Found& each : live_) offsets[each.place.sequence] = each.place.offset;
   for (const Found& each : live_) {
     seen_ = std::max(seen_, each.place.sequence);
     const IntentEntry entry = entry_at(region_, each.place.offset);
     if (entry.base == 0) continue;
-    const auto base = by_sequence_.find(entry.base_sequence);
-    const bool there = base != by_sequence_.end() && entry.base_sequence < entry.sequence &&
-                       live_[base->second].place.offset == entry.base;
+    const auto base = offsets.find(entry.base_sequence);
+    const bool there =
+        base != offsets.end() && base->second == entry.base && entry.base_sequence < entry.sequence;
     if (!there) return Error{EIO, "an entry of the intent log builds on one that is not there"};
   }
   return {};
@@ -180,7 +180,6 @@ void IntentLog::start() {
     last_ = seen_ + kSequencesLeft;
   }
   live_.clear();
-  by_sequence_.clear();
   expire(cut());
 }
 
@@ -232,14 +231,16 @@ IntentLog::Place IntentLog::Batch::append(const Content& content) {
   entry.base_sequence = base.sequence;
   entry.inode = content.inode.value;
   entry.vstream = content.vstream.value;
-  std::array<std::byte, kBlockSize> lines;
+  std::array<uint64_t, (kLineSize + kBlockSize) / kWordSize> words;
+  const Bytes lines = std::as_writable_bytes(std::span(words)).subspan(kLineSize);
   uint64_t bytes = 0;
   for (uint64_t left = entry.lines; left != 0; left &= left - 1) {
     const auto line = static_cast<uint64_t>(std::countr_zero(left));
     std::memcpy(&lines[bytes], &content.bytes[line * kLineSize], kLineSize);
     bytes += kLineSize;
   }
-  entry.checksum = entry_checksum(entry, ConstBytes(lines).first(bytes), log_.seed_);
+  entry.checksum = entry_checksum(entry, lines.first(bytes), log_.seed_);
+  std::memcpy(words.data(), &entry, sizeof(entry));
 
   uint64_t offset = 0;
   {
@@ -253,10 +254,7 @@ IntentLog::Place IntentLog::Batch::append(const Content& content) {
     log_.counts_.delta_entries += base.sequence != 0 ? 1 : 0;
     log_.counts_.lines += 1 + bytes / kLineSize;
   }
-  std::array<uint64_t, (kLineSize + kBlockSize) / kWordSize> words;
-  std::memcpy(words.data(), &entry, sizeof(entry));
-  std::memcpy(&words[kEntryWords], lines.data(), bytes);
-  region.store(offset, std::span(words).first(kEntryWords + bytes / kWordSize));
+  region.store(offset, std::span(words).first((kLineSize + bytes) / kWordSize));
   flushed_ += region.flush(offset, kLineSize + bytes);
   if (first_ == 0) first_ = offset;
   return {entry.sequence, offset, base.sequence == 0 ? 0 : base.depth + 1};

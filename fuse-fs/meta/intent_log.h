@@ -22,7 +22,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -134,11 +133,10 @@ class IntentLog {
   pmem::Region& region_;
   const Geometry& geometry_;
   const uint32_t seed_;
-  uint64_t seen_ = 0;                                 // the newest sequence that open() saw
-  std::vector<Found> live_;                           // ascending
-  std::unordered_map<uint64_t, size_t> by_sequence_;  // into live_
-  Mutex expiring_;                                    // before mutex_
-  mutable Mutex mutex_;                               // leaf
+  uint64_t seen_ = 0;        // the newest sequence that open() saw
+  std::vector<Found> live_;  // ascending
+  Mutex expiring_;           // before mutex_
+  mutable Mutex mutex_;      // leaf
   std::vector<Segment> segments_ SFS_GUARDED_BY(mutex_);
   uint64_t last_ SFS_GUARDED_BY(mutex_) = 0;     // sequence
   uint64_t cut_ SFS_GUARDED_BY(mutex_) = 0;      // no later entry builds on one up to it
