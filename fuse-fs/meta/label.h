@@ -29,7 +29,8 @@ DataLabel grown_label(const DataLabel& label, const Superblock& super);
 // Parses the block of the label. It has two copies of the label, each in sectors of its own. They
 // are rewritten one after the other, so one of them is whole at every moment. The newer whole copy
 // counts.
-// Errors: EINVAL, no streamfs label, or another version; EIO, the label is damaged.
+// Errors: EINVAL, no streamfs label, or another version, or unknown features; EIO, the label is
+// damaged.
 Result<DataLabel> parse_label(ConstBytes block);
 // Returns the label of a dump of this filesystem's metadata. A dump has one snapshot area, and a
 // log of one empty block.

@@ -195,7 +195,7 @@ def test_without_room_in_run_it_mounts_and_says_what_is_missing(small: Pair) -> 
     mounted.unmount()
 
 
-@pytest.mark.parametrize("version", [0, 3])
+@pytest.mark.parametrize("version", [0, 4])
 def test_another_versions_format_is_refused_and_left_as_it_is(small: Pair, version: int) -> None:
     mounted = small.mount()
     (mounted / "file").write_text("kept")
