@@ -2,19 +2,23 @@
 //   data_bench --benchmark_filter=Write
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/label.h"
 #include "fuse-fs/pair/format_pair.h"
+#include "pmem/latency_region.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -31,10 +35,15 @@ class NullDevice final : public blockdev::Device {
     info_.pstream_count = 8;
   }
   const blockdev::DeviceInfo& info() const override { return info_; }
-  void write(BlockNo, ConstBytes, blockdev::WriteTag, blockdev::Completion done) override {
+  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag,
+             blockdev::Completion done) override {
+    if (first.value == 0) std::ranges::copy(bytes.first(kBlockSize), label_.begin());
     done({});
   }
-  void read(BlockNo, Bytes, blockdev::Completion done) override { done({}); }
+  void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    if (first.value == 0) std::ranges::copy(label_, bytes.begin());
+    done({});
+  }
   Result<void> flush() override { return {}; }
   Result<void> trim(BlockNo, uint64_t) override { return {}; }
   Result<blockdev::DeviceStats> stats() override { return blockdev::DeviceStats{}; }
@@ -42,22 +51,31 @@ class NullDevice final : public blockdev::Device {
 
  private:
   blockdev::DeviceInfo info_;
+  std::vector<std::byte> label_ = std::vector<std::byte>(kBlockSize);
 };
 
 struct Mounted {
-  explicit Mounted(bool checksums = true) {
+  static constexpr uint64_t kMetaBytes = 64 << 20;
+  explicit Mounted(uint64_t intent_log_bytes = 0, const pmem::LatencyModel* medium = nullptr) {
     pair::OpenPair pair;
-    pair.region = pmem::make_memory_region(64 << 20, pmem::MetaClass::kPersistent);
+    const pmem::MetaClass persistent = pmem::MetaClass::kPersistent;
+    if (medium == nullptr)
+      pair.region = pmem::make_memory_region(kMetaBytes, persistent);
+    else
+      pair.region = pmem::make_latency_region(kMetaBytes, persistent, *medium);
+    region = pair.region.get();
     pair.device = std::make_unique<NullDevice>();
     meta::FormatOptions format;
     format.data_blocks = kBlocks;
-    format.checksums = checksums;
+    format.intent_log_bytes = intent_log_bytes;
     pair.super = pair::format_open_pair(*pair.region, *pair.device, format, system_clock()).value();
+    pair.label = meta::make_label(pair.super).label;
     MountOptions options;
     options.verify_checksums = false;
     fs = std::move(FilesystemImpl::open(std::move(pair), options, system_clock(), true)).value();
     file = fs->create(fs->root(), "f", 0100644, 0, {}, {}).value().id;
   }
+  pmem::Region* region;
   std::unique_ptr<FilesystemImpl> fs;
   InodeId file;
 };
@@ -136,15 +154,32 @@ void Read(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(size));
 }
 
-void FsyncedAppend4KiB(benchmark::State& state) {
-  Mounted mounted;
+void fsynced_append(benchmark::State& state, Mounted& mounted) {
   const AlignedBuffer buffer(4096);
+  const uint64_t fences = mounted.region->counters().fences;
   uint64_t at = 0;
   for (auto _ : state) {
+    // Each block has other words than its predecessor: META programs only words that change.
+    std::memset(buffer.bytes.data(), static_cast<int>(at / 4096 % 251), buffer.bytes.size());
     (void)mounted.fs->write(mounted.file, at, buffer.bytes);
     if (!mounted.fs->fsync(mounted.file, true).ok()) state.SkipWithError("fsync");
     at = (at + 4096) % (256 << 20);
   }
+  const auto fenced = static_cast<double>(mounted.region->counters().fences - fences);
+  state.counters["fences"] = fenced / static_cast<double>(state.iterations());
+}
+void FsyncedAppend4KiB(benchmark::State& state) {
+  Mounted mounted;
+  fsynced_append(state, mounted);
+}
+
+// With an intent log, on DRAM or on a medium that takes so long to program a line. The medium
+// programs one line at a time, so the time of the 64 lines of a block is an upper bound.
+void IntentLoggedAppend4KiB(benchmark::State& state) {
+  const auto line_ns = static_cast<uint64_t>(state.range(0));
+  const pmem::LatencyModel medium{"lines", 0, line_ns, 0};
+  Mounted mounted(Mounted::kMetaBytes / 16, line_ns == 0 ? nullptr : &medium);
+  fsynced_append(state, mounted);
 }
 
 // A page's way through placement, the table only.
@@ -176,6 +211,7 @@ BENCHMARK(Append4KiB);
 BENCHMARK(Append1MiB);
 BENCHMARK(Read)->Arg(4096)->Arg(1 << 20);
 BENCHMARK(FsyncedAppend4KiB);
+BENCHMARK(IntentLoggedAppend4KiB)->Arg(0)->Arg(200)->Arg(500)->Arg(2000);
 BENCHMARK(RoutePage);
 BENCHMARK(MeasureWrite)->Arg(1)->Arg(256);
 

@@ -43,13 +43,17 @@ def streamfs(
     name: str = "streamfs",
     *,
     checksums: bool = True,
+    make: Sequence[str] = (),
 ) -> Mounted:
-    """META is a file beside DATA's unless it is named; room for files of 16 KiB."""
+    """META is a file beside DATA's unless it is named; room for files of 16 KiB.
+
+    ``make`` are further options of mkfs.streamfs.
+    """
     work.mkdir(exist_ok=True)
     data, meta = work / f"{name}.data", meta or work / f"{name}.meta"
     _make(data, size)
     shape = ["--mean-file-size", "16K", *([] if checksums else ["--no-checksums"])]
-    output_of([BIN / "mkfs.streamfs", *shape, "--meta", meta, data])
+    output_of([BIN / "mkfs.streamfs", *shape, *make, "--meta", meta, data])
     point = _point(work, name)
     transport = "transport=io_uring" if OVER_IO_URING in name else "transport=dev"
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
@@ -130,6 +134,11 @@ def flushes(mounted: Mounted) -> int:
     device = mounted.point.stat().st_dev
     counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()
     return int(counts[FLUSHES])
+
+
+def fences(mounted: Mounted) -> int:
+    """Return how often META of a mounted streamfs was fenced so far, checkpoints included."""
+    return int(status(mounted.point)["meta"]["fences"])
 
 
 def settle(mounted: Mounted) -> None:

@@ -50,6 +50,26 @@ def appends(_: ExitStack, folder: Path) -> Measured:
     return measured
 
 
+def large(_: ExitStack, folder: Path) -> Measured:
+    """Append 1 MiB and fsync, over and over."""
+    return _by_fio(folder, ["--rw=write", "--bs=1m", "--fsync=1", "--size=512m"])
+
+
+def without_fsync(_: ExitStack, folder: Path) -> Measured:
+    """Write 4 KiB at random places of a file through the page cache, with no fsync but a last."""
+    return _by_fio(folder, ["--rw=randwrite", "--bs=4k", "--size=256m", "--end_fsync=1"])
+
+
+def _by_fio(folder: Path, options: list[str]) -> Measured:
+    def measured(jobs: int, seconds: float) -> Done:
+        common = [f"--numjobs={jobs}", "--fallocate=none", "--time_based", f"--runtime={seconds}"]
+        account = fio.run(folder, [*options, *common])
+        count = int(account["write"]["total_ios"])
+        return Done(count, fio.operations_a_second(account, "write"))
+
+    return measured
+
+
 def commits(stack: ExitStack, folder: Path, journal: str = "delete") -> Measured:
     """Insert a row of 100 bytes a transaction into SQLite, synchronous=full."""
     opened = sqlite3.connect(folder / "commits.db", isolation_level=None)

@@ -1,7 +1,9 @@
-"""The cost of fsync on mounts: streamfs of two META classes beside ext4 on the same disk.
+"""The cost of fsync on mounts: streamfs of each kind of META beside ext4 on the same disk.
 
 Appends that are fsync'd one by one, by one writer and by eight; commits of SQLite, RocksDB and
-PostgreSQL; a mail server's files. A value is the median of the rounds' ratios.
+PostgreSQL; a mail server's files; large files with fsync and files without. A value is the median
+of the rounds' ratios. META in /dev/shm that is declared persistent, or trusted as memory, emulates
+persistent memory: it is as fast as DRAM, and nothing of it survives a power cut.
 """
 
 import shutil
@@ -20,6 +22,7 @@ from bench.mounts import (
     OVER_IO_URING,
     Mounted,
     ext4,
+    fences,
     flushes,
     folder,
     meta_class,
@@ -32,7 +35,7 @@ from bench.programs.place import ProgramError
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
-MEMORY = Path("/dev/shm")  # META there is volatile
+MEMORY = Path("/dev/shm")  # META there is volatile, unless mkfs is told otherwise
 ROUNDS, ROUNDS_QUICK = 5, 1
 SECONDS, SECONDS_QUICK = 3, 1
 WRITERS, CLIENTS, MAILERS = 8, 8, 16
@@ -40,6 +43,9 @@ WRITERS, CLIENTS, MAILERS = 8, 8, 16
 OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
 MAIL_OF_EXT4, CLIENTS_OF_EXT4 = 0.9, 1.0
 OF_DEVICE = 1.0  # io_uring ÷ /dev/fuse
+OF_NO_LOG = 0.97  # with an intent log ÷ without one, for work that the log does not serve
+# Of an append and its fsync, with an intent log. A round of the log flushes every four seconds.
+FENCES, FLUSHES = 2.0, 0.01
 
 
 def no_postgres() -> str | None:
@@ -72,6 +78,25 @@ KINDS = [
     Kind(workloads.pgbench, {CLIENT: 1, MANY_CLIENTS: CLIENTS}, no_postgres),
     Kind(workloads.mail, {MAIL: MAILERS}),
 ]
+LARGE, ASYNC = "fsync'd 1 MiB appends", "4 KiB writes without fsync"
+KINDS += [Kind(workloads.large, {LARGE: 1}), Kind(workloads.without_fsync, {ASYNC: 1})]
+EMULATED = "emulated persistent memory"
+PERSISTENT, TRUSTED = f"persistent META ({EMULATED})", f"trusted META ({EMULATED})"
+NO_LOG = f"{PERSISTENT}, no intent log"
+IN_MEMORY = {  # options of mkfs.streamfs
+    PERSISTENT: ["--meta-class", "persistent"],
+    TRUSTED: ["--trust-memory"],
+    NO_LOG: ["--meta-class", "persistent", "--intent-log", "none"],
+}
+HELD_WITH_LOG = {  # against ext4
+    ONE: 4.0,
+    MANY: 3.0,
+    DELETE: 3.0,
+    WAL: 2.0,
+    FILLSYNC: 3.0,
+    MANY_CLIENTS: 1.2,
+    MAIL: 1.2,
+}
 HELD = {  # against ext4
     ONE: OF_EXT4,
     DELETE: OF_EXT4,
@@ -99,7 +124,7 @@ def not_measured() -> Iterator[Row]:
 
 
 def mounted(stack: ExitStack) -> dict[str, Mounted]:
-    """Mount ext4 and a streamfs a META class, by class; the first over io_uring too."""
+    """Mount ext4 and a streamfs a kind of META, by name; the first over io_uring too."""
     work = folder(stack)
     work.chmod(0o711)  # PostgreSQL's user has to get to its own
     memory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
@@ -107,13 +132,26 @@ def mounted(stack: ExitStack) -> dict[str, Mounted]:
     for place in (work, memory):
         one = streamfs(stack, work / place.name, DEVICE_BYTES, place / "meta")
         mounts[f"META class {meta_class(one)}"] = one
+    for number, (name, make) in enumerate(IN_MEMORY.items()):
+        place = work / f"memory{number}"
+        meta = memory / f"meta{number}"
+        mounts[name] = streamfs(stack, place, DEVICE_BYTES, meta, make=make)
     for mounter in over_io_uring(streamfs).values():
         one = mounter(stack, work / "uring", DEVICE_BYTES)
         mounts[f"META class {meta_class(one)}{OVER_IO_URING}"] = one
     return mounts
 
 
-Round = dict[str, dict[str, tuple[float, float]]]  # by work, then mount: a second, flushes each
+@dataclass(frozen=True)
+class Figures:
+    """How many a second; device flushes and META's fences for each."""
+
+    a_second: float
+    flushes: float
+    fences: float
+
+
+Round = dict[str, dict[str, Figures]]  # by work, then mount
 
 
 def one_round(mounts: dict[str, Mounted], quick: bool) -> Round:
@@ -129,8 +167,8 @@ def one_round(mounts: dict[str, Mounted], quick: bool) -> Round:
     return found
 
 
-def once(kind: Kind, one: Mounted, seconds: float) -> dict[str, tuple[float, float]]:
-    """Return by name how many a second, and device flushes for each."""
+def once(kind: Kind, one: Mounted, seconds: float) -> dict[str, Figures]:
+    """Return the figures by name."""
     with ExitStack() as stack:
         place = one.point / "work"
         place.mkdir()
@@ -139,36 +177,66 @@ def once(kind: Kind, one: Mounted, seconds: float) -> dict[str, tuple[float, flo
         found = {}
         for name, side_by_side in kind.side_by_side.items():
             settle(one)
-            before = flushes(one)
+            before = counts(one)
             done = measured(side_by_side, seconds)
-            found[name] = done.a_second, (flushes(one) - before) / done.count
-    return found
+            flushed, fenced = (
+                (b - a) / done.count for a, b in zip(before, counts(one), strict=True)
+            )
+            found[name] = Figures(done.a_second, flushed, fenced)
+        return found
+
+
+def counts(one: Mounted) -> tuple[int, int]:
+    """Return device flushes and META's fences so far; a kernel's filesystem has no fences."""
+    return flushes(one), 0 if one.server is None else fences(one)
 
 
 def rows(rounds: list[Round]) -> Iterator[Row]:
-    """Yield rate, ratio to ext4 and flushes of all work, then what many writers gain."""
+    """Yield the figures of all work on all mounts, then the gain of many writers."""
     for name in rounds[0]:
         for where in rounds[0][name]:
-            rates = [each[name][where][0] for each in rounds]
-            yield row(f"{name}: {where}", statistics.median(rates), "a second")
-            each_one = statistics.median(each[name][where][1] for each in rounds)
-            yield row(f"{name}: device flushes, {where}", each_one, "each")
-            if where == "ext4":
-                continue
-            others = [each[name]["ext4"][0] for each in rounds]
-            target = held(where, HELD[name]) if name in HELD else None
-            yield ratio(f"{name}: ÷ ext4, {where}", rates, others, target)
-            if where.endswith(OVER_IO_URING):
-                plain = [each[name][where.removesuffix(OVER_IO_URING)][0] for each in rounds]
-                yield ratio(f"{name}: io_uring ÷ /dev/fuse", rates, plain, Target(OF_DEVICE, True))
+            yield from rows_of(name, where, [each[name] for each in rounds])
     for where in rounds[0][MANY]:
-        many, one = ([each[name][where][0] for each in rounds] for name in (MANY, ONE))
+        many, one = ([each[name][where].a_second for each in rounds] for name in (MANY, ONE))
         yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, held(where, OF_ONE_WRITER))
+
+
+def rows_of(name: str, where: str, rounds: list[dict[str, Figures]]) -> Iterator[Row]:
+    """Yield the figures of one kind of work on one mount, with the ratios to other mounts."""
+
+    def rates(mount: str) -> list[float]:
+        return [each[mount].a_second for each in rounds]
+
+    with_log = where in (PERSISTENT, TRUSTED)
+    logged = with_log and name == ONE
+    yield row(f"{name}: {where}", statistics.median(rates(where)), "a second")
+    flushed = statistics.median(each[where].flushes for each in rounds)
+    none = Target(FLUSHES) if logged else None
+    yield row(f"{name}: device flushes, {where}", flushed, "each", none)
+    if where == "ext4":
+        return
+    fenced = statistics.median(each[where].fences for each in rounds)
+    few = Target(FENCES) if logged else None
+    yield row(f"{name}: fences of META, {where}", fenced, "each", few)
+    yield ratio(f"{name}: ÷ ext4, {where}", rates(where), rates("ext4"), of_ext4(name, where))
+    if with_log:
+        least = Target(OF_NO_LOG, at_least=True) if name in (LARGE, ASYNC) else None
+        yield ratio(f"{name}: ÷ no intent log, {where}", rates(where), rates(NO_LOG), least)
+    if where.endswith(OVER_IO_URING):
+        plain = rates(where.removesuffix(OVER_IO_URING))
+        yield ratio(f"{name}: io_uring ÷ /dev/fuse", rates(where), plain, Target(OF_DEVICE, True))
+
+
+def of_ext4(name: str, where: str) -> Target | None:
+    """Return the target of the ratio to ext4, if there is one."""
+    if where in (PERSISTENT, TRUSTED):
+        return Target(HELD_WITH_LOG[name], at_least=True) if name in HELD_WITH_LOG else None
+    return held(where, HELD[name]) if name in HELD and where != NO_LOG else None
 
 
 def held(where: str, least: float) -> Target | None:
     """Return ``least`` as the target of a streamfs over /dev/fuse; nothing for other mounts."""
-    if where == "ext4" or OVER_IO_URING in where:
+    if where in ("ext4", *IN_MEMORY) or OVER_IO_URING in where:
         return None
     return Target(least, at_least=True)
 

@@ -40,7 +40,7 @@ constexpr uint64_t kPartsOfUnit = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
 constexpr uint64_t kPartsOfDirectory =
     kPartsOfUnit + kInodesPerUnit + (kEntries + 1) * kDirSlotsPerUnit;
 
-constexpr uint64_t kIntentShare = 16, kIntentLeast = 8 * kMiB;
+constexpr uint64_t kIntentShare = 16;
 constexpr uint64_t kIntentMostShare = 4;  // of META: a smaller META has no intent log by default
 constexpr uint64_t kFirstShare = 8;       // the first heap is the planned heap divided by this
 
@@ -166,8 +166,12 @@ uint64_t meta_size_max(const Superblock& super) {
 }
 
 uint64_t default_intent_log(uint64_t meta_size) {
-  const uint64_t bytes = std::max(round_down(meta_size / kIntentShare, kRingSize), kIntentLeast);
+  const uint64_t bytes = std::max(intent_log_share(meta_size), kIntentLogLeast);
   return bytes <= meta_size / kIntentMostShare ? bytes : 0;
+}
+
+uint64_t intent_log_share(uint64_t meta_size) {
+  return round_down(meta_size / kIntentShare, kRingSize);
 }
 
 uint64_t first_meta_size(const FormatOptions& options) {

@@ -120,25 +120,42 @@ std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
   return std::make_unique<pmem::MirrorRegion>(std::move(first), std::move(second));
 }
 
-Result<uint64_t> intent_log_bytes(const pmem::Region& region, const FormatPairOptions& options) {
-  const bool serves = region.meta_class() == pmem::MetaClass::kPersistent || options.trust_memory;
-  if (!options.intent_log_bytes) {
-    const uint64_t bytes = serves ? meta::default_intent_log(region.size()) : 0;
-    if (bytes > 0 || !options.trust_memory) return bytes;
-    return Error{ENOSPC,
-                 "META is too small for an intent log of the default size; --intent-log "
-                 "SIZE or --meta-size SIZE sets another"};
-  }
+bool log_would_serve(const pmem::Region& region, const FormatPairOptions& options) {
+  return region.meta_class() == pmem::MetaClass::kPersistent || options.trust_memory;
+}
+
+Result<uint64_t> checked_intent_log(const pmem::Region& region, const FormatPairOptions& options) {
   const uint64_t bytes = *options.intent_log_bytes;
   if (bytes == 0 && options.trust_memory)
     return Error{EINVAL, "without an intent log there is nothing to trust META with"};
-  if (bytes != 0 && !serves)
+  if (bytes != 0 && !log_would_serve(region, options))
     return Error{EINVAL,
                  "META is not persistent, so an intent log would not serve; --meta-class "
                  "persistent declares it so, and --trust-memory accepts its loss"};
   if (bytes != 0 && bytes < meta::kRingSize)
     return Error{EINVAL, fmt::format("an intent log has at least {} bytes", meta::kRingSize)};
   return bytes;
+}
+
+// Returns the bytes of the intent log. Grows a META whose size is not given by the log's size.
+Result<uint64_t> intent_log_bytes(pmem::Region& region, bool size_is_given,
+                                  const FormatPairOptions& options, meta::FormatOptions format) {
+  if (options.intent_log_bytes) {
+    SFS_ASSIGN(format.intent_log_bytes, checked_intent_log(region, options));
+  } else if (!log_would_serve(region, options)) {
+    return 0;
+  } else if (size_is_given) {
+    const uint64_t bytes = meta::default_intent_log(region.size());
+    if (bytes > 0 || !options.trust_memory) return bytes;
+    return Error{ENOSPC,
+                 "META is too small for an intent log of the default size; --intent-log "
+                 "SIZE or --meta-size SIZE sets another"};
+  } else {
+    format.intent_log_bytes =
+        std::max(meta::intent_log_share(region.size()), meta::kIntentLogLeast);
+  }
+  if (!size_is_given) SFS_TRY(region.grow(meta::first_meta_size(format)));
+  return format.intent_log_bytes;
 }
 
 // Writes a snapshot of the empty filesystem to both areas: a log can be restored from either, and
@@ -192,9 +209,11 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::first_meta_size(format);
   format.mirror = !options.mirror_path.empty();
   SFS_ASSIGN(auto places, open_places(meta_path, size, options));
+  const bool size_is_given =
+      options.meta_size != 0 || !std::ranges::all_of(places, &MetaPlace::is_new);
   const auto region = take_region(places);
   if (!options.force) SFS_TRY(check_empty(*device));
-  SFS_ASSIGN(format.intent_log_bytes, intent_log_bytes(*region, options));
+  SFS_ASSIGN(format.intent_log_bytes, intent_log_bytes(*region, size_is_given, options, format));
   Formatted out;
   out.device = device->info();
   out.meta_class = region->meta_class();

@@ -35,6 +35,8 @@ class MetaPlace {
   // Moves the region out. Requires: this object outlives the region, because its destructor may
   // remove the file.
   std::unique_ptr<pmem::Region> take_region() { return std::move(region_); }
+  // Returns true if open() chose the size, because the file was absent or empty.
+  bool is_new() const { return before_ != Before::kThere; }
   void keep() { before_ = Before::kThere; }
 
  private:

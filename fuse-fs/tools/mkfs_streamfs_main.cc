@@ -218,6 +218,8 @@ void print_report(const Words& words, const pair::FormatPairOptions& options,
     fmt::print("        trusted: a power cut takes the fsyncs of the last 5 seconds, in order\n");
   if (const uint64_t bytes = meta::intent_log_bytes(made.super); bytes > 0)
     fmt::print("        intent log of {}\n", human_bytes(bytes));
+  else if (made.meta_class == pmem::MetaClass::kPersistent && words.intent_log.empty())
+    fmt::print("        no intent log, as META is small; --intent-log SIZE makes one\n");
   if (!words.mirror.empty()) fmt::print("        {}: the same again\n", words.mirror);
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,

@@ -46,6 +46,18 @@ def intent(mount: Mount) -> dict[str, Any]:
     return answer
 
 
+def test_a_new_meta_file_has_room_for_the_log(make_pair: Callable[..., Pair], memory: Path) -> None:
+    """The log of the default size comes on top of a new META; a given size has to have room."""
+    pair = make_pair(meta=memory)
+    option = "--meta-class=persistent"
+    assert "intent log of 8.0 MiB" in pair.mkfs(option)
+    with_log = memory.stat().st_size
+    memory.unlink()
+    assert "intent log" not in pair.mkfs("-f", option, "--intent-log", "none")
+    assert with_log >= memory.stat().st_size + (8 << 20)
+    assert "no intent log" in pair.mkfs("-f", option, "--meta-size", "16M")
+
+
 @pytest.mark.parametrize("option", ["--meta-class=persistent", "--trust-memory"])
 def test_fsyncs_flush_nothing_and_survive_kills(
     make_pair: Callable[..., Pair], memory: Path, option: str
