@@ -6,6 +6,7 @@ import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any
 
@@ -31,6 +32,11 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], "xfs": ["mkfs.xfs
 STUCK_SECONDS = 180.0
 
 
+# What META is declared to be, by the option of mkfs. META in memory emulates persistent memory.
+META = {"synced": None, "persistent": "--meta-class=persistent", "trusted": "--trust-memory"}
+MEMORY = Path("/dev/shm")
+
+
 @dataclass(frozen=True)
 class Way:
     """A filesystem, and who tells it how long data will live."""
@@ -39,6 +45,7 @@ class Way:
     placement: str = "off"
     daemon: bool = False
     preload: bool = False
+    meta: str = "synced"  # or another of META
 
     @property
     def recorded(self) -> bool:
@@ -163,10 +170,14 @@ def _set_nothing_aside(filesystem: str, loop: str, mount: Path) -> None:
 
 
 def _mount_streamfs(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: Folders) -> Control:
-    """Put META beside the logs, the data on the SSD; start the daemon where it is wanted."""
-    data, meta = f"emu:{ssd.path}", folders.work / "META"
+    """Put META beside the logs or in memory, the data on the SSD; start the daemon if wanted."""
+    data, meta, declared = f"emu:{ssd.path}", folders.work / "META", META[way.meta]
+    if declared is not None:
+        memory = stack.enter_context(TemporaryDirectory(dir=MEMORY, prefix="streamfs-bench-"))
+        meta = Path(memory) / "META"
     trace = folders.work / "trace" if way.recorded else None
-    output_of([BIN / "mkfs.streamfs", "--meta", meta, data])
+    options = [declared] if declared is not None else []
+    output_of([BIN / "mkfs.streamfs", *options, "--meta", meta, data])
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
     options = [f"meta={meta}", f"placement={way.placement}", "idle_work=off"]
     options += [] if trace is None else [f"trace={trace}"]

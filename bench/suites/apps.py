@@ -1,8 +1,11 @@
 """NAND bytes per application byte of real programs: ext4, XFS, streamfs without streams and with.
 
 SQLite, RocksDB and PostgreSQL, each alone and all mixed with file churn, on emulated SSDs at 7 %
-effective spare, with power-loss protection and without. Exit codes: 0 all is measured (a target
-that was missed is shown as missed), 1 something failed, 2 usage, 3 a run is void, 130 interrupted.
+effective spare, with power-loss protection and without. META is a file on the disk (synced), or
+memory that is declared persistent or trusted: that emulates persistent memory.
+
+Exit codes: 0 all is measured (a target that was missed is shown as missed), 1 something failed,
+2 usage, 3 a run is void, 130 interrupted.
 """
 
 import argparse
@@ -11,12 +14,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from bench.applications.figures import Cell, Run, rows_of
 from bench.applications.report import draw, print_cell
-from bench.applications.rows import QUICK_ROWS, ROWS, WAYS
+from bench.applications.rows import CONTROLS, QUICK_ROWS, ROWS, WAYS
+from bench.emulated.controls import META
 from bench.emulated.folders import fresh_folders
 from bench.emulated.replays import replay
 from bench.emulated.run import Job, run
@@ -56,10 +62,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, metavar="N", help=f"so many seeds ({SEEDS})")
     parser.add_argument("--rows", metavar="A,B", help=f"of {','.join(ROWS)}")
     parser.add_argument("--ways", metavar="A,B", help=f"of {','.join(WAYS)}")
+    parser.add_argument("--meta", metavar="A,B", help=f"of {','.join(META)} (synced)")
     parser.add_argument("--plp", choices=PROTECTION, help="power-loss protection (both)")
     options = parser.parse_args(arguments)
     options.rows = _chosen(parser, options.rows, ROWS, QUICK_ROWS if options.quick else ROWS)
     options.ways = _chosen(parser, options.ways, WAYS, WAYS)
+    options.meta = _chosen(parser, options.meta, META, ("synced",))
     options.seeds = options.seeds or (1 if options.quick else SEEDS)
     options.plp = PROTECTION[options.plp or ("with" if options.quick else "both")]
     return options
@@ -79,16 +87,17 @@ def _chosen(
 
 def cells(options: argparse.Namespace, say: Say) -> Iterator[Cell]:
     """Yield each cell once all of its seeds are through."""
-    for name in options.rows:
-        for plp in options.plp:
-            cell = Cell(ROWS[name], plp, {way: [] for way in options.ways})
-            for seed in range(1, options.seeds + 1):
-                for way in options.ways:
-                    if done := measured(cell, way, seed, say):
-                        cell.runs[way].append(done)
-                    else:
-                        cell.failed[way] = cell.failed.get(way, 0) + 1
-            yield cell
+    for name, plp, meta in product(options.rows, options.plp, options.meta):
+        # The kernel's filesystems have no META.
+        ways = [way for way in options.ways if meta == "synced" or way not in CONTROLS]
+        cell = Cell(ROWS[name], plp, meta, {way: [] for way in ways})
+        for seed in range(1, options.seeds + 1):
+            for way in ways:
+                if done := measured(cell, way, seed, say):
+                    cell.runs[way].append(done)
+                else:
+                    cell.failed[way] = cell.failed.get(way, 0) + 1
+        yield cell
 
 
 def measured(cell: Cell, way: str, seed: int, say: Say) -> Run | None:
@@ -114,7 +123,8 @@ def measured(cell: Cell, way: str, seed: int, say: Say) -> Run | None:
 def once(cell: Cell, way: str, seed: int) -> Run:
     """Do a run; its trace, if it has one, is replayed into the cell."""
     row = cell.row
-    job = Job(way, WAYS[way], row.plan, row.programs, seed, cell.plp)
+    stored = replace(WAYS[way], meta=cell.meta)
+    job = Job(way, stored, row.plan, row.programs, seed, cell.plp)
     with fresh_folders(OUTPUT, row.plan, keep=False) as folders:
         done = Run(seed, run(job, folders, lambda _: None))
         if done.outcome.trace is not None and not done.void:

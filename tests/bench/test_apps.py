@@ -33,7 +33,7 @@ from tests.bench.made import GIB, REPLAYS, outcome
 def cell(name: str, *, plp: bool = True, **nand_gib: float) -> Cell:
     """A cell with one seed, run in these ways."""
     runs = {way: [Run(1, outcome(way, value))] for way, value in nand_gib.items()}
-    return Cell(ROWS[name], plp, runs, {1: REPLAYS})
+    return Cell(ROWS[name], plp, runs=runs, replays={1: REPLAYS})
 
 
 def value_of(rows: list[Row], name: str) -> Row:
@@ -48,6 +48,16 @@ def test_a_void_run_counts_in_no_figure_and_is_shown() -> None:
     assert both.mean("both", NAND) == pytest.approx(1.2)
     assert both.voids("both") == 1
     assert value_of(list(rows_of(both)), "both: void runs").value == 1
+
+
+def test_persistent_meta_has_a_target_without_protection_only() -> None:
+    for plp, meta, met in (
+        (False, "persistent", False),
+        (False, "synced", None),
+        (True, "trusted", None),
+    ):
+        one = replace(cell("mixed", plp=plp, learned=1.4), meta=meta)
+        assert value_of(list(rows_of(one)), f"learned: {NAND.title}").met is met
 
 
 def test_the_gap_is_counted_from_nosep_and_from_sepgc_of_the_seeds_own_replay() -> None:

@@ -65,9 +65,13 @@ def test_a_mount_is_held_against_ext4_and_io_uring_against_the_device() -> None:
     where = "META class synced"
     names = [name for kind in fsync.KINDS for name in kind.side_by_side]
     slower = where + OVER_IO_URING
-    each = {"ext4": (100.0, 0.0), where: (150.0, 1.0), slower: (90.0, 1.0)}
+    each = {
+        "ext4": fsync.Figures(100, 0, 0),
+        where: fsync.Figures(150, 1, 1),
+        slower: fsync.Figures(90, 1, 1),
+    }
     work = {name: dict(each) for name in names}
-    work[fsync.MANY][where] = (449.0, 0.3)
+    work[fsync.MANY][where] = fsync.Figures(449, 0.3, 0.3)
     found = named(list(fsync.rows([work])))
     for name in names:
         held = name in fsync.HELD
@@ -77,6 +81,26 @@ def test_a_mount_is_held_against_ext4_and_io_uring_against_the_device() -> None:
     assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is False
     for where in ("ext4", slower):
         assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is None
+
+
+def test_an_intent_log_is_held_against_ext4_and_against_none() -> None:
+    ours, none = fsync.PERSISTENT, fsync.NO_LOG
+    each = {
+        "ext4": fsync.Figures(100, 2, 0),
+        ours: fsync.Figures(96, 0.5, 3),
+        none: fsync.Figures(100, 2, 1),
+    }
+    found = named(
+        list(fsync.rows([{name: dict(each) for name in (fsync.MANY, fsync.ONE, fsync.LARGE)}]))
+    )
+    assert found[f"{fsync.ONE}: ÷ ext4, {ours}"].met is False
+    assert found[f"{fsync.ONE}: ÷ ext4, {none}"].met is None
+    assert found[f"{fsync.ONE}: device flushes, {ours}"].met is False
+    assert found[f"{fsync.ONE}: fences of META, {ours}"].met is False
+    assert found[f"{fsync.ONE}: fences of META, {none}"].met is None
+    assert found[f"{fsync.LARGE}: ÷ no intent log, {ours}"].met is False
+    assert found[f"{fsync.LARGE}: ÷ ext4, {ours}"].met is None
+    assert found[f"{fsync.ONE}: ÷ no intent log, {ours}"].met is None
 
 
 def test_work_whose_program_is_missing_has_rows_that_say_so(
