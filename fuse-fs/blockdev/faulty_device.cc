@@ -80,13 +80,14 @@ void FaultyDevice::set_storm(Storm storm) {
   storm_ = std::move(storm);
 }
 
-std::optional<Storm::Kind> FaultyDevice::struck(std::initializer_list<Storm::Kind> kinds,
+std::optional<Storm::Kind> FaultyDevice::struck(BlockNo first,
+                                                std::initializer_list<Storm::Kind> kinds,
                                                 uint64_t& chance) {
   std::function<void(Storm::Kind)> on_fault;
   Storm::Kind kind{};
   {
     const MutexLock lock(storm_mutex_);
-    if (storm_.one_in == 0) return std::nullopt;
+    if (storm_.one_in == 0 || first.value < storm_.first_block) return std::nullopt;
     const bool writes = *kinds.begin() == Storm::kWriteError;
     const bool is_full = writes && writes_without_space_ > 0;
     if (!is_full && weather_() % storm_.one_in != 0) return std::nullopt;
@@ -114,8 +115,8 @@ Result<void> FaultyDevice::write_through(BlockNo first, ConstBytes bytes, WriteT
 void FaultyDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   ++writes_;
   uint64_t chance = 0;
-  const auto fault =
-      struck({Storm::kWriteError, Storm::kNoSpace, Storm::kWriteRefused, Storm::kStuck}, chance);
+  const auto fault = struck(
+      first, {Storm::kWriteError, Storm::kNoSpace, Storm::kWriteRefused, Storm::kStuck}, chance);
   const auto perform = [&]() -> Result<void> {
     const MutexLock lock(mutex_);
     if (off_) return injected("no power");
@@ -136,7 +137,7 @@ void FaultyDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completi
 
 void FaultyDevice::read(BlockNo first, Bytes bytes, Completion done) {
   uint64_t chance = 0;
-  const auto fault = struck({Storm::kReadError, Storm::kStuck}, chance);
+  const auto fault = struck(first, {Storm::kReadError, Storm::kStuck}, chance);
   const auto perform = [&]() -> Result<void> {
     const MutexLock lock(mutex_);
     if (off_) return injected("no power");
@@ -182,7 +183,7 @@ Result<void> FaultyDevice::write_back() {
 
 Result<void> FaultyDevice::trim(BlockNo first, uint64_t count) {
   uint64_t chance = 0;
-  if (struck({Storm::kTrimError, Storm::kStuck}, chance) == Storm::kTrimError)
+  if (struck(first, {Storm::kTrimError, Storm::kStuck}, chance) == Storm::kTrimError)
     return injected("trim");
   const MutexLock lock(mutex_);
   if (off_) return injected("no power");

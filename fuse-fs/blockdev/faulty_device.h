@@ -61,7 +61,8 @@ struct Storm {
       "write errors", "no space", "refused writes", "read errors", "trim errors", "stuck"};
 
   uint64_t seed = 1;
-  uint32_t one_in = 0;  // one in so many requests is hit; 0: none
+  uint32_t one_in = 0;       // one in so many requests is hit; 0: none
+  uint64_t first_block = 0;  // requests before this block are spared
   // Called in the thread of the request that is hit, without a lock.
   std::function<void(Kind)> on_fault;
 };
@@ -98,7 +99,8 @@ class FaultyDevice final : public ForwardingDevice {
   bool due(uint64_t& countdown) SFS_REQUIRES(mutex_);
   void lose_unflushed(uint64_t seed) SFS_REQUIRES(mutex_);
   // Draws whether the storm hits a request, and with which of `kinds`; `chance` is for the details.
-  std::optional<Storm::Kind> struck(std::initializer_list<Storm::Kind> kinds, uint64_t& chance);
+  std::optional<Storm::Kind> struck(BlockNo first, std::initializer_list<Storm::Kind> kinds,
+                                    uint64_t& chance);
   Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   void cache(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   Result<void> write_back() SFS_REQUIRES(mutex_);

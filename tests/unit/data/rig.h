@@ -194,6 +194,7 @@ class Rig {
   ~Rig() { fs_.reset(); }
 
   FilesystemImpl& fs() { return *fs_; }
+  const meta::Superblock& super() const { return super_; }
   RamDevice& ram() { return *ram_; }
   blockdev::FaultyDevice& device() { return *device_; }
   RigClock& clock() { return clock_; }
