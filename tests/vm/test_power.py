@@ -53,6 +53,8 @@ def test_nothing_promised_is_lost_in_power_cuts(machine: Machine) -> None:
     for cut in range(CUTS):
         begin(machine, setups, seed + cut)
         time.sleep(dice.uniform(*WORK_SECONDS))
+        for setup in setups:
+            assert setup.status()["intent_log"]["fsyncs"] > 0, "the intent log took nothing"
         machine.cut()
         machine.persistence = DOMAINS[cut % len(DOMAINS)]
         machine.boot()
