@@ -22,7 +22,8 @@ namespace streamfs::data {
 
 class Absorber {
  public:
-  // `bytes_max`: the most data that one fsync puts into the log.
+  // `bytes_max`: the most data that one fsync puts into the log, in whole blocks. Requires: it is
+  // at most IntentLog::batch_bytes_max().
   Absorber(Core& core, IntentBarrier& barrier, uint64_t bytes_max)
       : core_(core), barrier_(barrier), blocks_max_(bytes_max / kBlockSize) {}
 
@@ -44,6 +45,7 @@ class Absorber {
     std::array<uint64_t, kReasons> refused{};
   };
   Counts counts() const;
+  uint64_t bytes_max() const { return blocks_max_ * kBlockSize; }
 
  private:
   Result<bool> absorb_locked(InodeId id, InodeState& state, bool data_only);

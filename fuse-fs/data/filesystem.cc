@@ -35,8 +35,7 @@
 namespace streamfs::data {
 namespace {
 
-constexpr uint64_t kIntentLogMax = 256 << 10;  // bytes of one fsync
-constexpr int kSaveRounds = 32;                // a tick stores only so many vStreams
+constexpr int kSaveRounds = 32;  // a tick stores only so many vStreams
 
 // A device without streams still gains from separate allocation: data of similar lifetime shares
 // aligned regions, which die and are trimmed whole.
@@ -158,7 +157,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       {}});
   if (intent_barrier_ != nullptr) {
     intent_barrier_->on_round([this] { return epochs_->flush_again(); });
-    absorber_ = std::make_unique<Absorber>(*core_, *intent_barrier_, kIntentLogMax);
+    absorber_ = std::make_unique<Absorber>(*core_, *intent_barrier_, fsync_bytes_max());
   }
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);

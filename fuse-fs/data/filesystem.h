@@ -38,6 +38,8 @@ namespace streamfs::data {
 // Says when the data device may use idle time. kAuto: not on battery.
 enum class IdleWorkWhen : uint8_t { kAuto, kAlways, kOff };
 
+inline constexpr uint64_t kIntentLogMax = 256 << 10;
+
 struct MountOptions : pair::PairOptions {
   bool dirsync = false;
   bool verify_checksums = true;
@@ -54,6 +56,9 @@ struct MountOptions : pair::PairOptions {
   std::string trace_path;       // record a trace from the start
   bool meta_growth = false;     // a META file grows when it is nearly full
   uint64_t meta_size_max = 0;   // the largest such size, in bytes; 0: as mkfs planned
+  // The most dirty data of one fsync that the intent log takes, in bytes. 0: none. A mount clamps
+  // it to IntentLog::batch_bytes_max().
+  uint64_t intent_log_max = kIntentLogMax;
 };
 
 // The program behind a request, as placement sees it.
@@ -124,7 +129,8 @@ struct IntentStatus {
   bool serves = false;
   bool declared_persistent = false, trust_memory = false;  // as at mkfs
   uint64_t bytes = 0, used_bytes = 0;
-  uint64_t fsyncs = 0;  // made durable by the log
+  uint64_t fsync_bytes_max = 0;  // intent_log_max, as it holds for this log
+  uint64_t fsyncs = 0;           // made durable by the log
   uint64_t entries = 0, delta_entries = 0;
   uint64_t absorbed_bytes = 0;    // replaced or freed before they were written to DATA
   uint64_t recovered_blocks = 0;  // left by a crash, and not on DATA yet

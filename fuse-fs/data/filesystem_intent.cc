@@ -1,10 +1,12 @@
 // The intent log of a mount: which barrier serves, fsyncs by the log, and what status says.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
@@ -50,6 +52,15 @@ Result<void> FilesystemImpl::open_barrier() {
   return {};
 }
 
+uint64_t FilesystemImpl::fsync_bytes_max() const {
+  const uint64_t wanted = options_.intent_log_max;
+  const uint64_t most = intent_barrier_->log().batch_bytes_max();
+  if (wanted > most && wanted != kIntentLogMax)
+    spdlog::warn("intent_log_max is {} here, not {}: one fsync takes at most a quarter of the log",
+                 human_bytes(most), human_bytes(wanted));
+  return std::min(wanted, most);
+}
+
 Result<bool> FilesystemImpl::absorb(InodeId id, InodeState& state, bool data_only) {
   if (absorber_ == nullptr) return false;
   return with_units([&] { return absorber_->absorb(id, state, data_only); });
@@ -65,6 +76,7 @@ IntentStatus FilesystemImpl::intent_status() {
   if (!out.serves) return out;
   const meta::IntentLog::Counts entries = intent_barrier_->log().counts();
   const Absorber::Counts fsyncs = absorber_->counts();
+  out.fsync_bytes_max = absorber_->bytes_max();
   out.used_bytes = intent_barrier_->log().used_bytes();
   out.fsyncs = fsyncs.fsyncs;
   out.entries = entries.entries;

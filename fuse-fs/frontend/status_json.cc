@@ -57,6 +57,7 @@ json intent_json(const data::IntentStatus& intent) {
           {"trust_memory", intent.trust_memory},
           {"bytes", intent.bytes},
           {"used_bytes", intent.used_bytes},
+          {"fsync_bytes_max", intent.fsync_bytes_max},
           {"fsyncs", intent.fsyncs},
           {"entries", intent.entries},
           {"delta_entries", intent.delta_entries},

@@ -20,6 +20,7 @@
 // fence of its entries. open() finds them all.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -103,6 +104,14 @@ class IntentLog {
   // free.
   void expire(uint64_t through);
 
+  // The entries of a batch lie in one segment.
+  static constexpr uint64_t kBatchBytesMax =
+      (kRingSize - 2 * kLineSize) / (kBlockSize + kLineSize) * kBlockSize;
+  // Returns the bytes of blocks that a batch should have at most: a quarter of the log, or
+  // kBatchBytesMax.
+  uint64_t batch_bytes_max() const {
+    return std::min(round_down(bytes() / 4, kBlockSize), kBatchBytesMax);
+  }
   uint64_t bytes() const { return geometry_.intent_segments() * kRingSize; }
   // Returns the bytes of segments that entries have taken since the last expire().
   uint64_t used_bytes() const;

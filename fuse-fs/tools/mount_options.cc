@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/frontend/transport.h"
+#include "fuse-fs/meta/intent_log.h"
 #include "fuse-fs/placement/placement.h"
 #include "fuse-fs/tools/command_line.h"
 
@@ -156,6 +158,18 @@ Result<void> set_meta_size_max(MountCommand& command, const std::string& value) 
   return Error{EINVAL, "meta_size_max is 0"};
 }
 
+Result<void> set_intent_log_max(MountCommand& command, const std::string& value) {
+  constexpr uint64_t kMost = meta::IntentLog::kBatchBytesMax;
+  SFS_ASSIGN(const uint64_t bytes, parse_size(value));
+  if (bytes > kMost)
+    return Error{EINVAL, fmt::format("intent_log_max is at most {}K, not {}", kMost / 1024, value)};
+  if (bytes != 0 && bytes < kBlockSize)
+    return Error{EINVAL,
+                 "intent_log_max is 0 (the log takes no data) or at least 4K, not " + value};
+  command.filesystem.intent_log_max = bytes;
+  return {};
+}
+
 // The setters of streamfs's own options.
 const std::map<std::string, Setter, std::less<>>& setters() {
   using data::MountOptions;
@@ -199,6 +213,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"write_behind_mib", set_write_behind},
       {"meta_growth", set_meta_growth},
       {"meta_size_max", set_meta_size_max},
+      {"intent_log_max", set_intent_log_max},
       {"request_timeout",
        [](MountCommand& c, const std::string& v) {
          return parse_number("request_timeout", v, "seconds", c.request_timeout_s);

@@ -143,6 +143,27 @@ def test_large_fsyncs_and_other_metas_take_flushes(make_pair: Callable[..., Pair
     mount.unmount()
 
 
+def test_a_mount_bounds_the_fsyncs_of_the_log(make_pair: Callable[..., Pair], memory: Path) -> None:
+    """intent_log_max is clamped to a quarter of the log; status has the bound."""
+    pair = make_pair(meta=memory)
+    pair.mkfs("--meta-size", "64M", "--meta-class", "persistent", "--intent-log", "1M")
+    for option, most in [
+        (None, 256 << 10),
+        ("intent_log_max=0", 0),
+        ("intent_log_max=8K", 8 << 10),
+        ("intent_log_max=504K", 256 << 10),
+    ]:
+        mount = pair.mount(option) if option else pair.mount()
+        assert intent(mount)["fsync_bytes_max"] == most
+        with (mount / "f").open("wb", buffering=0) as file:
+            file.write(b"x" * 3 * BLOCK)
+            os.fsync(file.fileno())
+        took = int(most >= 3 * BLOCK)
+        assert intent(mount)["fsyncs"] == took, option
+        assert intent(mount)["refused"]["large"] == 1 - took, option
+        mount.unmount()
+
+
 def test_a_dump_waits_until_all_data_is_home(make_pair: Callable[..., Pair], memory: Path) -> None:
     """A dump has no data of files, so it is refused while the log has some."""
     pair = make_pair(meta=memory)

@@ -152,6 +152,16 @@ WRONG: list[tuple[str, int, str]] = [
         1,
         '"5X" is no size; write 4096, 64M, 1.5G or 2TiB',
     ),
+    (
+        "mount.streamfs {OTHER} {DIR} -o meta={OTHERMETA},intent_log_max=1M",
+        1,
+        "intent_log_max is at most 504K, not 1M",
+    ),
+    (
+        "mount.streamfs {OTHER} {DIR} -o meta={OTHERMETA},intent_log_max=1K",
+        1,
+        "intent_log_max is 0 (the log takes no data) or at least 4K, not 1K",
+    ),
     ("streamctl", 64, "A subcommand is required"),
     ("streamctl statu", 64, 'no command "statu": did you mean "status"?'),
     ("streamctl frobnicate", 64, 'no command "frobnicate"'),

@@ -63,6 +63,45 @@ TEST(Intent, AnFsyncOfAnOverwriteIsTwoFencesFromTheSecondOn) {
   EXPECT_TRUE(rig.check().problems.empty());
 }
 
+// Returns the numbers of fsyncs that the log took and refused as large, of files of `length`
+// blocks.
+std::array<uint64_t, 2> fsyncs_of(Rig& rig, const std::vector<uint64_t>& lengths) {
+  const IntentStatus before = rig.fs().status()->intent;
+  for (const uint64_t length : lengths) {
+    const InodeId id = rig.create("file" + std::to_string(length));
+    EXPECT_TRUE(rig.write(id, 0, blocks(length, 1)).ok());
+    EXPECT_TRUE(rig.fs().fsync(id, false).ok());
+  }
+  const IntentStatus after = rig.fs().status()->intent;
+  return {after.fsyncs - before.fsyncs, after.refused_large - before.refused_large};
+}
+
+TEST(Intent, TheLogTakesNoFsyncThatIsLargerThanTheMountOption) {
+  for (const uint64_t max : {0, 1, 7, 126}) {
+    Rig::Options options = Rig::with_intent_log();
+    options.meta_bytes = 8 << 20;
+    options.intent_log_bytes = 4 << 20;
+    options.mount.intent_log_max = max * kBlockSize;
+    Rig rig(options);
+    begin(rig);
+    EXPECT_EQ(rig.fs().status()->intent.fsync_bytes_max, max * kBlockSize);
+    const std::array<uint64_t, 2> counts = fsyncs_of(rig, {max, max + 1});
+    EXPECT_EQ(counts, (std::array<uint64_t, 2>{max == 0 ? 0U : 1U, 1})) << max;
+    EXPECT_TRUE(rig.check().problems.empty());
+  }
+}
+
+TEST(Intent, ASmallLogTakesFsyncsOfAtMostAQuarterOfIt) {
+  Rig::Options options = Rig::with_intent_log();
+  options.intent_log_bytes = meta::kRingSize;
+  options.mount.intent_log_max = meta::IntentLog::kBatchBytesMax;
+  Rig rig(options);
+  begin(rig);
+  EXPECT_EQ(rig.fs().status()->intent.fsync_bytes_max, meta::kRingSize / 4);
+  const std::array<uint64_t, 2> counts = fsyncs_of(rig, {32, 33});
+  EXPECT_EQ(counts, (std::array<uint64_t, 2>{1, 1}));
+}
+
 TEST(Intent, WhatIsOverwrittenBeforeItsRoundIsNeverWritten) {
   Rig rig(Rig::with_intent_log());
   begin(rig);

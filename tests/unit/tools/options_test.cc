@@ -49,6 +49,18 @@ TEST(MountOptions, OursAreUnderstood) {
   EXPECT_TRUE(command.generic.empty());
 }
 
+TEST(MountOptions, TheIntentLogTakesNoFsyncThatItsSegmentsCannotHold) {
+  EXPECT_EQ(with("").filesystem.intent_log_max, uint64_t{256} << 10);
+  EXPECT_EQ(with("intent_log_max=0").filesystem.intent_log_max, 0U);
+  EXPECT_EQ(with("intent_log_max=504K").filesystem.intent_log_max, uint64_t{504} << 10);
+  for (const char* bad : {"505K", "1", "4095", "-4K", "much", ""}) {
+    MountCommand command;
+    const Result<void> applied = apply_option(command, std::string("intent_log_max=") + bad);
+    EXPECT_EQ(applied.error().code, EINVAL) << bad;
+    EXPECT_EQ(command.filesystem.intent_log_max, uint64_t{256} << 10) << bad;
+  }
+}
+
 TEST(MountOptions, IdleTimeIsUsedAlwaysNeverOrNotOnBattery) {
   using data::IdleWorkWhen;
   EXPECT_EQ(with("").filesystem.idle_work, IdleWorkWhen::kAuto);
