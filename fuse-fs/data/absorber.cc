@@ -40,7 +40,7 @@ Result<bool> Absorber::absorb_locked(InodeId id, InodeState& state, bool data_on
   }
   if (state.device_epoch.load(std::memory_order_acquire) > core_.epochs.flushed())
     return refuse(kOnDevice);
-  if (blocks > blocks_max_) return refuse(kLarge);
+  if (blocks * kBlockSize > bytes_max()) return refuse(kLarge);
   if (!barrier_.takes_entries()) return refuse(kOld);
   SFS_ASSIGN(const bool committed, commit(id, blocks));
   if (committed) SFS_TRY(acknowledge());

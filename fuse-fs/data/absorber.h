@@ -8,6 +8,7 @@
 // absorbed file is as the fsync left it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +23,9 @@ namespace streamfs::data {
 
 class Absorber {
  public:
-  // `bytes_max`: the most data that one fsync puts into the log, in whole blocks. Requires: it is
-  // at most IntentLog::batch_bytes_max().
+  // `bytes_max`: the most data that one fsync puts into the log.
   Absorber(Core& core, IntentBarrier& barrier, uint64_t bytes_max)
-      : core_(core), barrier_(barrier), blocks_max_(bytes_max / kBlockSize) {}
+      : core_(core), barrier_(barrier), bytes_max_(bytes_max) {}
 
   // Returns false if the fsync needs a device flush; the file is then as before. `data_only`: an
   // fdatasync. In a Trying (base/waiting.h) returns would_wait() instead of waiting for the device.
@@ -45,7 +45,10 @@ class Absorber {
     std::array<uint64_t, kReasons> refused{};
   };
   Counts counts() const;
-  uint64_t bytes_max() const { return blocks_max_ * kBlockSize; }
+  // Returns `bytes_max` of the constructor within what the log can take now, in whole blocks.
+  uint64_t bytes_max() const {
+    return round_down(std::min(bytes_max_, barrier_.log().batch_bytes_max()), kBlockSize);
+  }
 
  private:
   Result<bool> absorb_locked(InodeId id, InodeState& state, bool data_only);
@@ -55,7 +58,7 @@ class Absorber {
 
   Core& core_;
   IntentBarrier& barrier_;
-  const uint64_t blocks_max_;
+  const uint64_t bytes_max_;
   enum Counter : uint8_t { kFsyncs = kReasons, kCounters };
   mutable ThreadCounters<kCounters> counters_;
 };

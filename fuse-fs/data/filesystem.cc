@@ -157,7 +157,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       {}});
   if (intent_barrier_ != nullptr) {
     intent_barrier_->on_round([this] { return epochs_->flush_again(); });
-    absorber_ = std::make_unique<Absorber>(*core_, *intent_barrier_, fsync_bytes_max());
+    open_absorber();
   }
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);

@@ -152,8 +152,8 @@ class FilesystemImpl final : public Filesystem {
   // unless the commit alone makes it durable (Durability::waits()).
   Result<void> changed();
   Result<void> open_barrier();
-  // Returns the mount option intent_log_max, within what the intent log can take.
-  uint64_t fsync_bytes_max() const;
+  // Requires: intent_barrier_ is set. Logs if the log can take less than intent_log_max.
+  void open_absorber();
   IntentStatus intent_status();
   Result<bool> absorb(InodeId id, InodeState& state, bool data_only);
   Result<void> commit_data(InodeId id);

@@ -1,7 +1,6 @@
 // The intent log of a mount: which barrier serves, fsyncs by the log, and what status says.
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -52,13 +51,13 @@ Result<void> FilesystemImpl::open_barrier() {
   return {};
 }
 
-uint64_t FilesystemImpl::fsync_bytes_max() const {
+void FilesystemImpl::open_absorber() {
   const uint64_t wanted = options_.intent_log_max;
   const uint64_t most = intent_barrier_->log().batch_bytes_max();
   if (wanted > most && wanted != kIntentLogMax)
     spdlog::warn("intent_log_max is {} here, not {}: one fsync takes at most a quarter of the log",
                  human_bytes(most), human_bytes(wanted));
-  return std::min(wanted, most);
+  absorber_ = std::make_unique<Absorber>(*core_, *intent_barrier_, wanted);
 }
 
 Result<bool> FilesystemImpl::absorb(InodeId id, InodeState& state, bool data_only) {

@@ -108,6 +108,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   }
   SFS_TRY(engine_->grow(
       larger, [this](const meta::Superblock& super) { return store_grown_label(super); }));
+  if (intent_barrier_ != nullptr) intent_barrier_->log().grow();
   if (grown.before.data_bytes != grown.after.data_bytes)
     spdlog::info("DATA grew from {} to {} bytes", grown.before.data_bytes, grown.after.data_bytes);
   if (grown.before.meta_bytes != grown.after.meta_bytes)

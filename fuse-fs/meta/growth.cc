@@ -11,6 +11,7 @@
 #include "base/human_bytes.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
 
@@ -78,6 +79,25 @@ uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
   return heap + round_up(more, kUnitSize);
 }
 
+uint64_t free_segments(const Superblock& super, RegionKind kind) {
+  const auto& segments = super.regions[static_cast<size_t>(kind)].segments;
+  return static_cast<uint64_t>(std::ranges::count(segments, uint64_t{0}, &Segment::length));
+}
+
+// Returns the bytes of new room that the intent log gets. Over many growths they are a sixteenth of
+// all of them. Each addition takes a segment of the log's list and, if no map grows, one of the
+// heap's. The log therefore gets nothing if that is less than an eighth of it, or if the heap could
+// not grow later.
+uint64_t intent_log_gain(const Superblock& now, const Superblock& next, const Maps& maps) {
+  constexpr uint64_t kHeapSegmentsLeft = 2;
+  const uint64_t log = intent_log_bytes(now);
+  const uint64_t gain = intent_log_share(next.meta_size) - intent_log_share(now.meta_size);
+  if (log == 0 || gain < log / 8 || free_segments(now, RegionKind::kRings) == 0) return 0;
+  const bool heap_follows = sum(maps) == 0;
+  if (heap_follows && free_segments(now, RegionKind::kHeap) <= kHeapSegmentsLeft) return 0;
+  return gain;
+}
+
 Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& request) {
   const uint64_t there = std::max(request.meta_bytes, now.meta_size);
   if (request.wanted_meta) {
@@ -98,7 +118,8 @@ Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& req
   }
   const uint64_t heap = proportional_heap(now, request.data_blocks);
   const uint64_t maps = sum(missing_and_ahead(now, request.data_blocks, heap));
-  const uint64_t added = heap - region_bytes(now, RegionKind::kHeap) + maps;
+  uint64_t added = heap - region_bytes(now, RegionKind::kHeap) + maps;
+  if (intent_log_bytes(now) != 0) added += added / 15;  // of which the log may get a sixteenth
   return std::max(round_down(there, kUnitSize), round_up(now.meta_size + added, kMiB));
 }
 
@@ -123,9 +144,12 @@ Result<void> append(Superblock& super, RegionKind kind, Segment segment) {
 
 // Lays out the new part of META: [now.meta_size, next.meta_size).
 Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_meta) {
-  const uint64_t room = next.meta_size - now.meta_size;
   const uint64_t heap = region_bytes(now, RegionKind::kHeap);
   Maps maps = maps_for(now, next, planned_meta);
+  uint64_t room = next.meta_size - now.meta_size;
+  const uint64_t gain = intent_log_gain(now, next, maps);
+  const bool log_grows = gain > 0 && gain + sum(missing(now, next.data_blocks, heap + room)) < room;
+  if (log_grows) room -= gain;
   const uint64_t heap_due = proportional_heap(now, next.data_blocks) - heap;
   const bool too_much = sum(maps) > room / 2 && sum(maps) + heap_due > room;
   if (too_much) maps = missing(now, next.data_blocks, heap + room);
@@ -136,6 +160,10 @@ Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_met
                              std::to_string(div_round_up(least + kUnitSize, kMiB)) + " MiB"};
   }
   uint64_t at = now.meta_size;
+  if (log_grows) {
+    SFS_TRY(append(next, RegionKind::kRings, {at, gain}));
+    at += gain;
+  }
   for (const Addition& map : maps) {
     SFS_TRY(append(next, map.kind, {at, map.bytes}));
     at += map.bytes;

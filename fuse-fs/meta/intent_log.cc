@@ -306,6 +306,15 @@ void IntentLog::store_expired(uint64_t through) {
   region_.fence(region_.flush(at, sizeof(ExpiredSlot)));
 }
 
+void IntentLog::grow() {
+  const MutexLock lock(mutex_);
+  for (uint64_t i = segments_.size(); i < geometry_.intent_segments(); ++i) {
+    Segment added;
+    added.offset = geometry_.intent_offset(i);
+    segments_.push_back(added);
+  }
+}
+
 uint64_t IntentLog::used_bytes() const {
   const MutexLock lock(mutex_);
   uint64_t bytes = 0;

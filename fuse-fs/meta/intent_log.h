@@ -104,6 +104,9 @@ class IntentLog {
   // free.
   void expire(uint64_t through);
 
+  // Takes the segments that a growth of META has added. Requires: their first line is zeroes.
+  void grow();
+
   // The entries of a batch lie in one segment.
   static constexpr uint64_t kBatchBytesMax =
       (kRingSize - 2 * kLineSize) / (kBlockSize + kLineSize) * kBlockSize;

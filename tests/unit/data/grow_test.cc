@@ -80,6 +80,36 @@ TEST(Grow, BothDevicesGrowAndTheNewRoomIsUsed) {
   EXPECT_EQ(rig.read(rig.lookup("large"), 19'000 * kBlockSize, 4096), Rig::filled(4096, 9));
 }
 
+// META passes 8 MiB, of which the log gets a segment more. It is used at once, and after a kill.
+TEST(Grow, TheIntentLogGrowsWithMetaAndIsUsed) {
+  Rig::Options options = Rig::with_intent_log();
+  options.blocks = 32768;  // of which META's log gets some
+  options.intent_log_bytes = meta::kRingSize;
+  options.mount.intent_log_max = meta::IntentLog::kBatchBytesMax;
+  Rig rig(options);
+  EXPECT_EQ(rig.fs().status()->intent.fsync_bytes_max, meta::kRingSize / 4);
+  GrowOptions wanted;
+  wanted.meta_bytes = 16 << 20;
+  grow(rig, wanted);
+  const IntentStatus grown = rig.fs().status()->intent;
+  EXPECT_EQ(grown.bytes, 3 * meta::kRingSize);
+  EXPECT_EQ(grown.fsync_bytes_max, 3 * meta::kRingSize / 4);
+  for (int i = 0; i < 3; ++i) {  // a segment holds one of them
+    const InodeId id = rig.create("f" + std::to_string(i));
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kBytes, i + 1)).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  }
+  EXPECT_EQ(rig.fs().status()->intent.fsyncs, 3U);
+  EXPECT_GT(rig.fs().status()->intent.used_bytes, meta::kRingSize);
+  rig.kill();
+  EXPECT_GT(rig.fs().status()->intent.recovered_blocks, 0U);
+  for (int i = 0; i < 3; ++i) expect_file(rig, "f" + std::to_string(i), i + 1);
+  rig.remount();
+  for (int i = 0; i < 3; ++i) expect_file(rig, "f" + std::to_string(i), i + 1);
+  EXPECT_EQ(rig.fs().status()->intent.bytes, 3 * meta::kRingSize);
+  EXPECT_TRUE(rig.check().problems.empty());
+}
+
 TEST(Grow, OneAtATimeAndNotReadOnly) {
   Rig rig(growing(false));
   int code = 0;

@@ -98,6 +98,19 @@ TEST_F(IntentLogTest, AnEntryHoldsNoLinesOfZeroes) {
   EXPECT_EQ(log->used_bytes() - before, 3 * kLineSize);
 }
 
+TEST_F(IntentLogTest, ABatchOfTheMostBytesFillsASegment) {
+  constexpr uint64_t kMost = IntentLog::kBatchBytesMax / kBlockSize;
+  const auto log = start();
+  EXPECT_EQ(log->batch_bytes_max(), kLogBytes / 4);
+  EXPECT_EQ(log->begin(kMost + 1), nullptr);
+  const auto batch = log->begin(kMost);
+  ASSERT_NE(batch, nullptr);
+  for (uint64_t i = 0; i < kMost; ++i) batch->append(content(2000 + i, filled(1)));
+  region_.fence(batch->flushed());
+  batch->keep();
+  EXPECT_EQ(found().size(), kMost);
+}
+
 TEST_F(IntentLogTest, WhatIsTakenBackIsNotFoundAndIsOverwritten) {
   const auto log = start();
   put(*log, content(2000, filled(1)));
