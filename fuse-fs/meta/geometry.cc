@@ -120,9 +120,12 @@ uint64_t region_bytes(const Superblock& super, RegionKind kind) {
   return bytes;
 }
 
-uint64_t intent_log_bytes(const Superblock& super) {
-  if ((super.features & kFeatureIntentLog) == 0) return 0;
+uint64_t spare_ring_bytes(const Superblock& super) {
   return region_bytes(super, RegionKind::kRings) - super.ring_count * kRingSize;
+}
+
+uint64_t intent_log_bytes(const Superblock& super) {
+  return (super.features & kFeatureIntentLog) != 0 ? spare_ring_bytes(super) : 0;
 }
 
 uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {

@@ -22,6 +22,9 @@ namespace streamfs::meta {
 uint64_t region_bytes(const Superblock& super, RegionKind kind);
 // Returns the length of the intent log; 0: there is none.
 uint64_t intent_log_bytes(const Superblock& super);
+// Returns the bytes behind the journal's rings: the intent log, or the room that a disabled one
+// left.
+uint64_t spare_ring_bytes(const Superblock& super);
 
 class Geometry {
  public:

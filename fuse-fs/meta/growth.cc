@@ -234,4 +234,24 @@ Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& reque
   return next;
 }
 
+Result<Superblock> plan_intent_log(const Superblock& now, uint64_t medium_bytes, uint64_t bytes) {
+  Superblock next = now;
+  const uint64_t spare = spare_ring_bytes(now);
+  const uint64_t added = bytes > spare ? bytes - spare : 0;
+  const uint64_t beyond = medium_bytes > now.meta_size ? medium_bytes - now.meta_size : 0;
+  if (added > beyond) {
+    return Error{ENOSPC, "META has " + human_bytes(beyond) + " beyond its formatted size of " +
+                             human_bytes(now.meta_size) + ", and the intent log needs " +
+                             human_bytes(added) + ": make META's file or device " +
+                             human_bytes(added - beyond) + " larger, to " +
+                             std::to_string(now.meta_size + added) +
+                             " bytes, or ask for a smaller log"};
+  }
+  next.meta_size += added;
+  next.features |= kFeatureIntentLog;
+  SFS_TRY(append(next, RegionKind::kRings, {now.meta_size, added}));
+  SFS_TRY(Geometry::from(next));
+  return next;
+}
+
 }  // namespace streamfs::meta

@@ -40,6 +40,13 @@ struct GrowthRequest {
 // is needed) or no segment is left; EFBIG, DATA is too large.
 Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request);
 
+// Returns the superblock with an intent log of `bytes`, in whole segments. The log gets the spare
+// room of the rings' region (spare_ring_bytes) and then the first part of META's medium that the
+// filesystem does not use. Requires: `now` has no intent log.
+// Errors: ENOSPC, the medium is too short (the message says how much is missing) or no segment is
+// left.
+Result<Superblock> plan_intent_log(const Superblock& now, uint64_t medium_bytes, uint64_t bytes);
+
 // Makes `to` as large as `from`, and changes nothing else in it.
 inline void take_size(Superblock& to, const Superblock& from) {
   to.meta_size = from.meta_size;

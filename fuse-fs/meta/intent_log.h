@@ -65,6 +65,8 @@ class IntentLog {
   };
   // Returns the newest counting entry of each block that is allocated, by block.
   std::vector<Found> found() const;
+  // Returns how many entries count, also of blocks that are not allocated.
+  uint64_t entries_found() const { return live_.size(); }
   // Copies the block of a found entry. Requires: start() was not called.
   void read(const Place& place, Bytes block) const;
   // Expires what open() found, durably, and everything that a cut batch may have left behind it.

@@ -104,6 +104,8 @@ inline constexpr uint32_t kFeatureIntentLog = 8;     // META has an intent log
 inline constexpr uint32_t kFeatureDeclared = 16;     // META's memory was declared persistent
 inline constexpr uint32_t kFeatureTrustMemory = 32;  // the intent log serves on any META class
 inline constexpr uint32_t kKnownFeatures = 63;
+inline constexpr uint32_t kTunableFeatures =
+    kFeatureIntentLog | kFeatureDeclared | kFeatureTrustMemory;
 
 // A block's checksum as it is stored: 0 means "not known".
 constexpr uint32_t known_checksum(uint32_t crc) {

@@ -103,17 +103,13 @@ Result<std::string> explain_no_superblock(const Side& side, const CopiesWanted& 
                                         side.path, *holds)};
 }
 
-bool declared_persistent(const CopiesWanted& wanted) {
-  return (wanted.label.geometry.features & meta::kFeatureDeclared) != 0;
-}
-
 Result<Side> look(const std::string& path, const CopiesWanted& wanted) {
   Side side;
   side.path = path;
   pmem::OpenOptions open;
   open.read_only = wanted.read_only;
   open.wait_seconds = wanted.wait_seconds;
-  open.declared_persistent = declared_persistent(wanted);
+  open.declared_persistent = wanted.declared_persistent;
   auto region = pmem::open_region(path, open);
   if (!region.ok()) {
     const int code = region.error().code;
@@ -170,7 +166,7 @@ Result<void> make_room(Side& side, uint64_t bytes, const CopiesWanted& wanted) {
   open.size = bytes;
   open.create = wanted.overwrite || wanted.make_missing;
   open.wait_seconds = wanted.wait_seconds;
-  open.declared_persistent = declared_persistent(wanted);
+  open.declared_persistent = wanted.declared_persistent;
   SFS_ASSIGN(side.region, pmem::open_region(side.path, open));
   return {};
 }

@@ -37,7 +37,8 @@ struct CopiesWanted {
   // Overwrite also other data that lies in a copy's place, but never another filesystem's META. A
   // filesystem whose META is kept once gets a second copy.
   bool overwrite;
-  bool make_missing;  // create a copy's file if it is missing
+  bool make_missing;         // create a copy's file if it is missing
+  bool declared_persistent;  // as in pmem::OpenOptions
   double wait_seconds;
 };
 

@@ -20,8 +20,9 @@ struct PairOptions {
   bool meta_in_memory = false;  // rebuild META from the log in memory; requires read_only
   std::string mirror_path;      // the second copy of META; empty: only one is named
   bool make_mirror = false;     // overwrite the place of a missing copy (CopiesWanted::overwrite)
-  bool degraded = false;        // use one copy of a META that is kept twice
-  double wait_seconds = 10;     // for another process that holds a device, as one that is draining
+  bool declare_persistent = false;  // open META as persistent, whatever the label says
+  bool degraded = false;            // use one copy of a META that is kept twice
+  double wait_seconds = 10;  // for another process that holds a device, as one that is draining
 };
 
 // Both devices, open and known to belong together.

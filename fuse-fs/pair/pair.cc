@@ -55,7 +55,7 @@ struct Search {
   const PairOptions& options;
 
   bool declared_persistent() const {
-    return (label.geometry.features & meta::kFeatureDeclared) != 0;
+    return options.declare_persistent || (label.geometry.features & meta::kFeatureDeclared) != 0;
   }
   bool has_log() const { return label.log_first_block != 0; }
   // A reboot may take it: it comes back by itself, but only to a place as volatile.
@@ -248,6 +248,7 @@ Result<std::optional<MetaCopies>> find_copies(const Search& search) {
                       options.read_only,
                       options.make_mirror,
                       options.restore_meta,
+                      search.declared_persistent(),
                       options.wait_seconds});
 }
 
@@ -346,9 +347,12 @@ Result<void> prove(const OpenPair& pair) {
 }
 
 Result<void> renew_label(OpenPair& pair) {
-  const bool same_size = meta::same_size(pair.super, pair.label.geometry);
-  if (same_size && pair.super.version == pair.label.version) return {};
-  if (!same_size) spdlog::warn("a growth was cut short; it is complete now");
+  const meta::Superblock& known = pair.label.geometry;
+  const bool same_size = meta::same_size(pair.super, known);
+  const uint32_t tuned = (pair.super.features ^ known.features) & meta::kTunableFeatures;
+  if (same_size && tuned == 0 && pair.super.version == pair.label.version) return {};
+  if (!same_size || tuned != 0)
+    spdlog::warn("a growth or change of features was cut short; it is complete now");
   pair.label = meta::grown_label(pair.label, pair.super);
   return replace_label(*pair.device, pair.label);
 }
@@ -374,7 +378,9 @@ Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& la
   return {};
 }
 
-Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
+namespace {
+
+Result<OpenPair> open_once(const std::string& meta_path, const std::string& data,
                            const PairOptions& options) {
   OpenPair pair{};
   blockdev::OpenOptions open;
@@ -408,6 +414,21 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   pair.degraded = "the other copy: not named";
   spdlog::warn("META is degraded: {} is used without its mirror", meta_path);
   return pair;
+}
+
+}  // namespace
+
+// A tune that was cut may have declared META persistent in its superblock alone. META was then
+// opened as another class than at the next time, and nothing may be promised by that.
+Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
+                           const PairOptions& options) {
+  SFS_ASSIGN(OpenPair pair, open_once(meta_path, data, options));
+  const uint32_t differ = pair.super.features ^ pair.label.geometry.features;
+  if ((differ & meta::kFeatureDeclared) == 0 || options.read_only) return pair;
+  SFS_TRY(pair.region->sync());
+  SFS_TRY(renew_label(pair));
+  pair = {};  // and its locks
+  return open_once(meta_path, data, options);
 }
 
 }  // namespace streamfs::pair

@@ -45,8 +45,8 @@ Result<meta::DataLabel> read_label(blockdev::Device& device);
 Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);
 // Replaces both copies of the label, one after the other: one of them is whole at every moment.
 Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label);
-// Replaces the label if META's size or version differs from it: a crash had come between META and
-// DATA in a growth or a change of version. Changes `pair.label`.
+// Replaces the label if META's size, version or tunable features differ from it: a crash had come
+// between META and DATA in a growth, a change of version or a tune. Changes `pair.label`.
 Result<void> renew_label(OpenPair& pair);
 // Errors: EMEDIUMTYPE, the uuids differ or DATA has become smaller. Logs a warning if DATA is
 // another device than at mkfs.

@@ -34,6 +34,7 @@
 #include "fuse-fs/tools/streamctl_streams.h"
 #include "fuse-fs/tools/streamctl_super.h"
 #include "fuse-fs/tools/streamctl_top.h"
+#include "fuse-fs/tools/streamctl_tune.h"
 #include "fuse-fs/tools/streamctl_usage.h"
 #include "libstream/include/libstream.h"
 
@@ -387,6 +388,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_iostat(app, commands);
   declare_top(app, commands);
   declare_show_super(app, commands);
+  declare_tune(app, commands);
   declare_probe(app, commands);
   declare_export(app, commands);
   for (const DaemonCommand& each : kDaemonCommands) app.add_subcommand(each.name, each.help);

@@ -13,6 +13,8 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 
 BLOCK = 4096
 USAGE = 64
+TOO_SMALL = 74
+DAMAGED = 76  # not unmounted in an orderly way
 
 
 @pytest.fixture
@@ -162,6 +164,39 @@ def test_a_mount_bounds_the_fsyncs_of_the_log(make_pair: Callable[..., Pair], me
         assert intent(mount)["fsyncs"] == took, option
         assert intent(mount)["refused"]["large"] == 1 - took, option
         mount.unmount()
+
+
+def test_a_filesystem_is_given_an_intent_log_and_loses_it(
+    make_pair: Callable[..., Pair], memory: Path
+) -> None:
+    """Tune says how much room is missing, and the log then serves; disabled, it serves no more."""
+    pair = make_pair(meta=memory)
+    pair.mkfs("--meta-size", "8M")
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 3)
+    mount.unmount()
+    words: list[str | Path] = [BIN / "streamctl", "tune", "--json", "--meta", pair.meta, pair.data]
+    enable: list[str | Path] = ["--enable", "intent-log", "--meta-class", "persistent"]
+    refused = run(*words, *enable, check=False)
+    assert refused.returncode == TOO_SMALL
+    assert "8.0 MiB larger, to 16777216 bytes" in refused.stderr
+    os.truncate(pair.meta, 16 << 20)
+    done = json.loads(run(*words, *enable).stdout)
+    assert (done["intent_log_bytes"], done["version"]) == (8 << 20, 3)
+    mount = pair.mount()
+    append_synced(mount / "f", 3, 20)
+    assert intent(mount)["fsyncs"] == 20
+    mount.kill()
+    assert run(*words, "--disable", "intent-log", check=False).returncode == DAMAGED
+    mount = pair.mount()
+    assert_appended(mount / "f", 23)
+    mount.unmount()
+    run(*words, "--disable", "intent-log")
+    mount = pair.mount()
+    assert intent(mount)["bytes"] == 0
+    assert_appended(mount / "f", 23)
+    mount.unmount()
+    pair.assert_sound()
 
 
 def test_a_dump_waits_until_all_data_is_home(make_pair: Callable[..., Pair], memory: Path) -> None:

@@ -83,6 +83,7 @@ def test_every_json_object_has_the_schema_and_its_fields(pair: Pair) -> None:
     unmounted: dict[str, tuple[str | Path, ...]] = {
         "show-super": ("show-super", pair.data),
         "device DATA": ("device", pair.data),
+        "tune": ("tune", "--disable", "intent-log", "--meta", pair.meta, pair.data),
         "probe": ("probe", pair.meta),
         "metadata dump": ("metadata", "dump", "--meta", pair.meta, pair.data, dump),
     }

@@ -162,6 +162,28 @@ WRONG: list[tuple[str, int, str]] = [
         1,
         "intent_log_max is 0 (the log takes no data) or at least 4K, not 1K",
     ),
+    ("streamctl tune --meta {OTHERMETA} {OTHER}", 64, "Exactly 1 option from [--enable,--disable]"),
+    (
+        "streamctl tune --enable checksums --meta {OTHERMETA} {OTHER}",
+        64,
+        '"checksums" is no feature that can be enabled; intent-log is',
+    ),
+    (
+        "streamctl tune --enable intent-log=much --meta {OTHERMETA} {OTHER}",
+        64,
+        '"much" is no size; write 4096, 64M, 1.5G or 2TiB',
+    ),
+    (
+        "streamctl tune --enable intent-log --meta {OTHERMETA} {OTHER}",
+        65,
+        "META is not persistent, so an intent log would not serve",
+    ),
+    (
+        "streamctl tune --enable intent-log --trust-memory --meta {OTHERMETA} {OTHER}",
+        74,
+        "beyond its formatted size of",
+    ),
+    ("streamctl tune --disable intent-log --meta {META} {DATA}", 75, "is in use by process"),
     ("streamctl", 64, "A subcommand is required"),
     ("streamctl statu", 64, 'no command "statu": did you mean "status"?'),
     ("streamctl frobnicate", 64, 'no command "frobnicate"'),
