@@ -65,6 +65,13 @@ def report(history: object = HISTORY, status: dict[str, object] = STATUS) -> str
     return page("/srv/data", status, STREAMS, METRICS, history, NOW)
 
 
+def test_the_report_names_the_class_of_meta_and_the_intent_log() -> None:
+    told: dict[str, object] = {"meta_class": "persistent", "meta_trust": "declared"}
+    text = report(status=STATUS | told | {"intent_log": {"bytes": 8 << 20}})
+    assert "META persistent (declared) · intent log of 8 MiB" in text
+    assert "no intent log" in report(status=STATUS | {"intent_log": {"bytes": 0}})
+
+
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     seen = elements(report())
     assert not [tag for tag, _ in seen.found if tag in ("script", "img", "iframe", "object")]

@@ -143,6 +143,9 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"uuid", uuid_text(super.uuid)},
           {"label", padded_text(super.label, sizeof super.label)},
           {"meta_class", pmem::to_string(status.meta_class)},
+          {"meta_trust", status.intent.declared_persistent ? "declared"
+                         : status.intent.trust_memory      ? "trusted"
+                                                           : "detected"},
           {"meta_medium", status.meta_medium},
           {"meta_log", status.meta_log},
           {"mirror", !status.mirrored                 ? "none"
@@ -193,7 +196,8 @@ json layout_json(const meta::Superblock& super) {
           {"reserved_bytes", geometry->reserved_blocks() * kBlockSize},
           {"meta_bytes", super.meta_size},
           {"superblock_bytes", meta::kSuperAreaSize},
-          {"journal_bytes", bytes(meta::RegionKind::kRings)},
+          {"journal_bytes", bytes(meta::RegionKind::kRings) - meta::intent_log_bytes(super)},
+          {"intent_log_bytes", meta::intent_log_bytes(super)},
           {"bitmap_bytes", bytes(meta::RegionKind::kBlockBitmap)},
           {"untrimmed_bytes", bytes(meta::RegionKind::kUntrimmed)},
           {"checksum_bytes", bytes(meta::RegionKind::kChecksums)},

@@ -98,8 +98,9 @@ void print_identity(const json& status, const Style& style) {
   fmt::print("{} {}{}{}\n", inked("streamfs", Ink::kTitle, style), status.value("uuid", ""),
              label.empty() ? "" : " ", printable(label));
   const std::string mirror = status.value("mirror", "none");
-  fmt::print("  META        {} ({}){}{}\n", status.value("meta_class", ""),
-             status.value("meta_medium", ""),
+  const std::string trust = status.value("meta_trust", "detected");
+  fmt::print("  META        {} ({}{}){}{}\n", status.value("meta_class", ""),
+             status.value("meta_medium", ""), trust == "trusted" ? ", trusted" : "",
              status.value("meta_log", false) ? ", logged on DATA" : "",
              mirror == "none" ? std::string{} : ", mirror " + mirror);
   if (mirror == "degraded")

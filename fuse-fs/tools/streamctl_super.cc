@@ -18,6 +18,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/superblock.h"
@@ -49,6 +50,9 @@ json super_json(const meta::Superblock& super) {
   if ((super.features & meta::kFeatureChecksums) != 0) features.push_back("checksums");
   if ((super.features & meta::kFeatureMetaLog) != 0) features.push_back("metadata log");
   if ((super.features & meta::kFeatureMirror) != 0) features.push_back("mirror");
+  if ((super.features & meta::kFeatureIntentLog) != 0) features.push_back("intent log");
+  if ((super.features & meta::kFeatureDeclared) != 0) features.push_back("declared persistent");
+  if ((super.features & meta::kFeatureTrustMemory) != 0) features.push_back("trusted memory");
   return {{"version", super.version},
           {"generation", super.generation},
           {"uuid", frontend::uuid_text(super.uuid)},
@@ -63,6 +67,7 @@ json super_json(const meta::Superblock& super) {
           {"attachments", super.attachments},
           {"mirror_token", super.mirror_token},
           {"ring_count", super.ring_count},
+          {"intent_log_segments", meta::intent_log_bytes(super) / meta::kRingSize},
           {"layout", frontend::layout_json(super)}};
 }
 
@@ -132,6 +137,9 @@ void print_one(const char* title, const json& super, const Style& style) {
   line("META", bytes_of(layout, "meta_bytes", style));
   line("  journal", fmt::format("{}, {} rings", bytes_of(layout, "journal_bytes", style),
                                 count_of(super, "ring_count")));
+  if (const uint64_t segments = count_of(super, "intent_log_segments"); segments > 0)
+    line("  intent log",
+         fmt::format("{}, {} segments", bytes_of(layout, "intent_log_bytes", style), segments));
   line("  checksums", bytes_of(layout, "checksum_bytes", style));
   line("  heap", bytes_of(layout, "heap_bytes", style));
   line("files that fit", "about " + count_text(count_of(super, "inodes_possible"), style));

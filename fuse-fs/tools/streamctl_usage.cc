@@ -41,10 +41,12 @@ json meta_usage(const json& status) {
                         count_of(layout, "heap_map_bytes");
   const uint64_t free = count_of(space, "free_units") * meta::kUnitSize;
   const uint64_t heap = count_of(layout, "heap_bytes");
-  const uint64_t fixed = count_of(layout, "journal_bytes") + maps +
-                         count_of(layout, "checksum_bytes") + count_of(layout, "vstream_bytes");
+  const uint64_t fixed = count_of(layout, "journal_bytes") + count_of(layout, "intent_log_bytes") +
+                         maps + count_of(layout, "checksum_bytes") +
+                         count_of(layout, "vstream_bytes");
   return {{"bytes", size},
           {"journal_bytes", count_of(layout, "journal_bytes")},
+          {"intent_log_bytes", count_of(layout, "intent_log_bytes")},
           {"checksum_bytes", count_of(layout, "checksum_bytes")},
           {"map_bytes", maps},
           {"vstream_bytes", count_of(layout, "vstream_bytes")},
@@ -104,6 +106,7 @@ void print_usage(const json& usage, const ListingOptions& options, const Style& 
               {{"used", "used_bytes", "inodes, names, extents, attributes"},
                {"checksums", "checksum_bytes", "of data"},
                {"journal", "journal_bytes", ""},
+               {"intent log", "intent_log_bytes", "data of fsyncs on its way to DATA"},
                {"maps", "map_bytes", "of blocks and of META's own units"},
                {"vStreams", "vstream_bytes", ""},
                {"other", "other_bytes", "superblocks, alignment"},

@@ -84,6 +84,7 @@ _INFO = (
     "uuid",
     "label",
     "meta_class",
+    "meta_trust",
     "meta_medium",
     "mirror",
     "placement",

@@ -316,8 +316,12 @@ def page(
         broken = (
             f'<p class="bad"><b>READ-ONLY</b>: {escape(str(status.get("degraded_reason")))}</p>'
         )
+    log_bytes = number(at(status, ("intent_log", "bytes"))) or 0.0
+    log = f"intent log of {binary_bytes(log_bytes)}" if log_bytes > 0 else "no intent log"
+    meta = f"META {status.get('meta_class')} ({status.get('meta_trust')})"
     facts = (
-        f"{mountpoint} · {status.get('uuid')} · META {status.get('meta_class')} · "
+        f"{mountpoint} · {status.get('uuid')} · {meta} · "
+        f"{log} · "
         f"{status.get('device_kind')} device, {status.get('pstreams')} pStreams · "
         f"streamfs {metrics.get('version')} · {now:%Y-%m-%d %H:%M} UTC"
     )
