@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ constexpr uint64_t kLines = kBlockSize / kLineSize;
 // More sequences than cut batches can have used. The log passes over them at each mount, so that
 // what they left never counts.
 constexpr uint64_t kSequencesLeft = uint64_t{1} << 20;
+// No log comes near it. A larger sequence is damage, and none that follows it could be larger.
+constexpr uint64_t kSequenceMax = uint64_t{1} << 56;
 
 uint64_t slot_checksum(uint64_t through, uint32_t seed) {
   if (through == 0) return 0;  // as in a new log
@@ -47,6 +50,12 @@ IntentEntry entry_at(const pmem::Region& region, uint64_t offset) {
   IntentEntry entry;
   std::memcpy(&entry, region.at(offset), sizeof(entry));
   return entry;
+}
+
+// Returns whether bytes that are no whole entry look like one after this sequence.
+bool may_have_counted(const IntentEntry& entry, uint64_t before) {
+  return entry.sequence > before && entry.sequence - before < kSequencesLeft &&
+         entry.base_sequence < entry.sequence && entry.reserved0 == 0 && entry.reserved1 == 0;
 }
 
 // Returns the lines of `block` that differ from `base`; empty: from zeroes.
@@ -72,14 +81,26 @@ IntentLog::IntentLog(pmem::Region& region, const Geometry& geometry)
 Result<std::unique_ptr<IntentLog>> IntentLog::open(pmem::Region& region, const Geometry& geometry) {
   if (geometry.intent_segments() == 0) return Error{ENODATA, "META has no intent log"};
   std::unique_ptr<IntentLog> log(new IntentLog(region, geometry));
-  SFS_TRY(log->read_expired());
-  SFS_TRY(log->scan());
+  log->read_expired();
+  if (log->damage_.expired_word) return Error{EIO, "the expired word of the intent log is damaged"};
+  log->scan(false);
+  if (log->damage_.baseless > 0)
+    return Error{EIO, "the intent log is damaged: an entry builds on one that is not there"};
+  return log;
+}
+
+Result<std::unique_ptr<IntentLog>> IntentLog::salvage(pmem::Region& region,
+                                                      const Geometry& geometry) {
+  if (geometry.intent_segments() == 0) return Error{ENODATA, "META has no intent log"};
+  std::unique_ptr<IntentLog> log(new IntentLog(region, geometry));
+  log->read_expired();
+  log->scan(true);
   return log;
 }
 
 // ---- Reading
 
-Result<void> IntentLog::read_expired() {
+void IntentLog::read_expired() {
   const MutexLock lock(mutex_);
   bool found = false;
   for (uint64_t number = 0; number < 2; ++number) {
@@ -88,57 +109,85 @@ Result<void> IntentLog::read_expired() {
       std::memcpy(&slot, region_.copy(copy).at(segments_[0].offset + number * kLineSize),
                   sizeof(slot));
       if (slot.checksum != slot_checksum(slot.through, seed_)) continue;
+      if (slot.through > kSequenceMax) continue;
       found = true;
       expired_ = std::max(expired_, slot.through);
     }
   }
-  if (!found) return Error{EIO, "the expired word of the intent log is damaged"};
+  damage_.expired_word = !found;
   last_ = cut_ = seen_ = expired_;
-  return {};
 }
 
-Result<void> IntentLog::scan() {
+void IntentLog::scan(bool salvages) {
   const MutexLock lock(mutex_);
-  for (const Segment& segment : segments_) scan_segment(segment);
+  for (const Segment& segment : segments_) scan_segment(segment, salvages);
   std::ranges::sort(live_, {}, [](const Found& each) { return each.place.sequence; });
-  std::unordered_map<uint64_t, uint64_t> offsets;  // by sequence
-  for (const Found& each : live_) offsets[each.place.sequence] = each.place.offset;
-  for (const Found& each : live_) {
+  std::unordered_map<uint64_t, uint64_t> offsets;  // of complete blocks, by sequence
+  for (Found& each : live_) {
     seen_ = std::max(seen_, each.place.sequence);
     const IntentEntry entry = entry_at(region_, each.place.offset);
-    if (entry.base == 0) continue;
-    const auto base = offsets.find(entry.base_sequence);
-    const bool there =
-        base != offsets.end() && base->second == entry.base && entry.base_sequence < entry.sequence;
-    if (!there) return Error{EIO, "an entry of the intent log builds on one that is not there"};
+    if (each.unreadable) continue;
+    if (entry.base != 0) {
+      const auto base = offsets.find(entry.base_sequence);
+      each.unreadable = base == offsets.end() || base->second != entry.base;
+    }
+    if (each.unreadable) {
+      damage_.baseless += each.counts || damage_.expired_word ? 1 : 0;
+    } else {
+      offsets[each.place.sequence] = each.place.offset;
+    }
   }
-  return {};
 }
 
-// Finds the counting entries of a segment. If META is kept twice, either copy's whole entry counts,
-// and the other copy gets it.
-void IntentLog::scan_segment(const Segment& segment) {
+// Reads the entry at an offset. If META is kept twice, either copy's whole entry counts, and the
+// other copy gets it.
+bool IntentLog::entry_is_whole(uint64_t offset, uint64_t before, uint64_t room,
+                               IntentEntry& entry) const {
+  for (size_t copy = 0; copy < region_.copies(); ++copy) {
+    const pmem::Region& from = region_.copy(copy);
+    entry = entry_at(from, offset);
+    const bool possible = entry.sequence > before && entry.sequence <= kSequenceMax;
+    if (!possible || bytes_of(entry) > room) continue;
+    if (entry.sequence <= expired_) return true;
+    const ConstBytes lines(from.at(offset + kLineSize), bytes_of(entry) - kLineSize);
+    if (entry.checksum != entry_checksum(entry, lines, seed_)) continue;
+    (void)region_.equalise(copy, offset, bytes_of(entry));
+    return true;
+  }
+  return false;
+}
+
+// Finds the counting entries of a segment; a salvage goes on behind an entry that is not whole.
+void IntentLog::scan_segment(const Segment& segment, bool salvages) {
   uint64_t before = 0;
+  bool counts = !damage_.expired_word;
   for (uint64_t at = kFirstEntry; at + kLineSize <= kRingSize;) {
     const uint64_t offset = segment.offset + at;
     IntentEntry entry{};
-    bool whole = false;
-    for (size_t copy = 0; copy < region_.copies() && !whole; ++copy) {
-      const pmem::Region& from = region_.copy(copy);
-      entry = entry_at(from, offset);
-      if (entry.sequence <= before || at + bytes_of(entry) > kRingSize) continue;
-      const ConstBytes lines(from.at(offset + kLineSize), bytes_of(entry) - kLineSize);
-      whole = entry.sequence <= expired_ || entry.checksum == entry_checksum(entry, lines, seed_);
-      if (whole && entry.sequence > expired_) (void)region_.equalise(copy, offset, bytes_of(entry));
+    if (!entry_is_whole(offset, before, kRingSize - at, entry)) {
+      if (!salvages) return;
+      if (may_have_counted(entry, std::max(before, expired_))) {
+        live_.push_back({{entry.sequence, offset, 0},
+                         InodeId{entry.inode},
+                         BlockNo{entry.block},
+                         VStreamId{entry.vstream},
+                         false,
+                         true});
+      }
+      counts = false;
+      before = expired_;
+      at += kLineSize;
+      continue;
     }
-    if (!whole) return;
-    before = entry.sequence;
+    before = counts ? entry.sequence : expired_;
     at += bytes_of(entry);
     if (entry.sequence <= expired_) continue;
     live_.push_back({{entry.sequence, offset, 0},
                      InodeId{entry.inode},
                      BlockNo{entry.block},
-                     VStreamId{entry.vstream}});
+                     VStreamId{entry.vstream},
+                     counts,
+                     false});
   }
 }
 
@@ -157,6 +206,13 @@ std::vector<IntentLog::Found> IntentLog::found() const {
   }
   std::ranges::sort(found, {}, [](const Found& each) { return each.block.value; });
   return found;
+}
+
+std::vector<IntentLog::Found> IntentLog::entries() const {
+  std::vector<Found> entries;
+  std::ranges::copy_if(live_, std::back_inserter(entries),
+                       [&](const Found& each) { return allocated(each.block.value); });
+  return entries;
 }
 
 void IntentLog::read(const Place& place, Bytes block) const {
@@ -181,6 +237,21 @@ void IntentLog::start() {
   }
   live_.clear();
   expire(cut());
+}
+
+// The expired word is whole again only once no entry is left that could count.
+void IntentLog::reset() {
+  live_.clear();
+  const auto clear = [&](uint64_t offset, uint64_t length) {
+    region_.store_zeroes(offset, length);
+    region_.fence(region_.flush(offset, length));
+  };
+  const MutexLock lock(mutex_);
+  for (const Segment& segment : segments_)
+    clear(segment.offset + kFirstEntry, kRingSize - kFirstEntry);
+  clear(segments_[0].offset, kFirstEntry);
+  damage_ = {};
+  last_ = cut_ = seen_ = expired_ = 0;
 }
 
 // ---- Writing

@@ -56,17 +56,40 @@ class IntentLog {
   // builds on one that is not there.
   static Result<std::unique_ptr<IntentLog>> open(pmem::Region& region, const Geometry& geometry);
 
+  // ---- For a repair
+  struct Damage {
+    bool expired_word = false;  // both slots: it is not known which entries count
+    uint64_t baseless = 0;      // entries that build on one that is not there
+    bool any() const { return expired_word || baseless > 0; }
+  };
+  // Does as open(), but goes on where the log is damaged. Finds every whole entry that is not
+  // expired, also behind one that is not whole. If the expired word is damaged, no entry is taken
+  // for expired, and none counts. Errors: ENODATA.
+  static Result<std::unique_ptr<IntentLog>> salvage(pmem::Region& region, const Geometry& geometry);
+  const Damage& damage() const { return damage_; }
+  // Makes the log an empty one, durably. Call it instead of start(). After a crash: the log is
+  // empty, damaged, or has some of its entries.
+  void reset();
+
   // ---- What open() found
   struct Found {
     Place place;
     InodeId inode;
     BlockNo block;
     VStreamId vstream;
+    bool counts = true;  // false only in salvage()
+    // The same: the entry is not whole, or builds on one that is not there. Requires: read() is not
+    // called.
+    bool unreadable = false;
   };
   // Returns the newest counting entry of each block that is allocated, by block.
   std::vector<Found> found() const;
+  // Returns all entries of blocks that are allocated, by sequence.
+  std::vector<Found> entries() const;
   // Returns how many entries count, also of blocks that are not allocated.
-  uint64_t entries_found() const { return live_.size(); }
+  uint64_t entries_found() const {
+    return static_cast<uint64_t>(std::ranges::count(live_, true, &Found::counts));
+  }
   // Copies the block of a found entry. Requires: start() was not called.
   void read(const Place& place, Bytes block) const;
   // Expires what open() found, durably, and everything that a cut batch may have left behind it.
@@ -136,9 +159,11 @@ class IntentLog {
   static constexpr uint32_t kDepthMax = 64;
 
   IntentLog(pmem::Region& region, const Geometry& geometry);
-  Result<void> read_expired();
-  Result<void> scan();
-  void scan_segment(const Segment& segment) SFS_REQUIRES(mutex_);
+  void read_expired();
+  void scan(bool salvages);
+  void scan_segment(const Segment& segment, bool salvages) SFS_REQUIRES(mutex_);
+  bool entry_is_whole(uint64_t offset, uint64_t before, uint64_t room, IntentEntry& entry) const
+      SFS_REQUIRES(mutex_);
   void store_expired(uint64_t through);
   bool allocated(uint64_t block) const;
   uint64_t next_sequence(Place& base);
@@ -147,7 +172,8 @@ class IntentLog {
   pmem::Region& region_;
   const Geometry& geometry_;
   const uint32_t seed_;
-  uint64_t seen_ = 0;        // the newest sequence that open() saw
+  uint64_t seen_ = 0;  // the newest sequence that open() saw
+  Damage damage_;
   std::vector<Found> live_;  // ascending
   Mutex expiring_;           // before mutex_
   mutable Mutex mutex_;      // leaf

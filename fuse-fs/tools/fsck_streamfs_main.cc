@@ -26,6 +26,7 @@
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/superblock.h"
 #include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/intent_check.h"
 #include "fuse-fs/pair/pair.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/configured.h"
@@ -155,6 +156,22 @@ std::string_view verdict(const Wishes& wishes, int code) {
   return wishes.repairs() ? "problems left that cannot be repaired" : "problems left; run with -y";
 }
 
+nlohmann::json intent_json(const pair::IntentReport& intent) {
+  return {{"entries", intent.entries},
+          {"bytes", intent.blocks * kBlockSize},
+          {"files", intent.files},
+          {"written_bytes", intent.written_blocks * kBlockSize},
+          {"lost_bytes", intent.lost_blocks * kBlockSize}};
+}
+
+void print_intent_log(const Wishes& wishes, const pair::IntentReport& intent) {
+  if (intent.entries == 0 && intent.written_blocks == 0) return;
+  fmt::print("{}: intent log: {} entries with {} of {} files; {} written to DATA{}\n", wishes.data,
+             intent.entries, human_bytes(intent.blocks * kBlockSize), intent.files,
+             human_bytes(intent.written_blocks * kBlockSize),
+             wishes.repairs() ? "" : " (the next mount or -y writes them)");
+}
+
 nlohmann::json report_json(const meta::CheckReport& report, int code) {
   nlohmann::json problems = nlohmann::json::array();
   for (const meta::CheckReport::Problem& problem : report.problems)
@@ -211,10 +228,14 @@ Result<int> examine(const Wishes& wishes) {
   if (replayed.records_replayed != 0 && !wishes.as_json) {
     fmt::print("{}: {} records of the journal replayed\n", wishes.data, replayed.records_replayed);
   }
-  SFS_ASSIGN(const meta::CheckReport report,
+  SFS_ASSIGN(meta::CheckReport report,
              meta::check(*pair.region, pair.super, check_options(wishes)));
-  const int code = code_of(report);
   const bool whole = pair.region->lost() == 0;
+  // Until META itself is right, it is not known which blocks are a file's.
+  const bool settles = wishes.repairs() && whole && (code_of(report) & kProblemsLeft) == 0;
+  SFS_ASSIGN(const pair::IntentReport intent, pair::check_intent_log(pair, settles));
+  report.problems.insert(report.problems.end(), intent.problems.begin(), intent.problems.end());
+  const int code = code_of(report);
   if (whole) SFS_TRY(pair.region->sync());  // before a page that says "clean" may be written back
   if (!wishes.look_only && (code & kProblemsLeft) == 0) SFS_TRY(mark_clean(*pair.region, report));
   if (whole) SFS_TRY(pair.region->sync());
@@ -223,8 +244,10 @@ Result<int> examine(const Wishes& wishes) {
     nlohmann::json out = report_json(report, code);
     out["records_replayed"] = replayed.records_replayed;
     out["mended"] = mended;
+    out["intent_log"] = intent_json(intent);
     print_json(out);
   } else {
+    print_intent_log(wishes, intent);
     print_report(wishes, report, code);
   }
   if (mended == 0) return int{code};
@@ -242,8 +265,8 @@ void give_up_when_told() {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Checks the metadata of an unmounted streamfs. Reads no file data: each read of a mount "
-      "compares that with its checksums.",
+      "Checks the metadata of an unmounted streamfs. Reads no file data but the intent log's: each "
+      "read of a mount compares data with its checksums.",
       kProgram);
   Wishes wishes;
   prepare(app);

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>

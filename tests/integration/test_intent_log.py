@@ -14,6 +14,7 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 BLOCK = 4096
 USAGE = 64
 TOO_SMALL = 74
+PROBLEMS_LEFT = 4  # of fsck
 DAMAGED = 76  # not unmounted in an orderly way
 
 
@@ -68,7 +69,13 @@ def test_fsyncs_flush_nothing_and_survive_kills(
     pair = make_pair(meta=memory)
     said = pair.mkfs("--meta-size", "64M", option)
     assert "intent log of 8.0 MiB" in said
+    shown = run(BIN / "streamctl", "show-super", pair.data).stdout
+    assert "8.0 MiB, 16 segments" in shown
+    named = {"--meta-class=persistent": "declared persistent", "--trust-memory": "trusted memory"}
+    assert f"intent log, {named[option]}" in shown
     mount = pair.mount()
+    trust = {"--meta-class=persistent": "declared", "--trust-memory": "trusted"}
+    assert mount.status()["meta_trust"] == trust[option]
     append_synced(mount / "f", 0, 1)
     before = mount.status()["device"]["flushes"]
     append_synced(mount / "f", 1, 200)
@@ -195,6 +202,42 @@ def test_a_filesystem_is_given_an_intent_log_and_loses_it(
     mount = pair.mount()
     assert intent(mount)["bytes"] == 0
     assert_appended(mount / "f", 23)
+    mount.unmount()
+    pair.assert_sound()
+
+
+def test_fsck_says_what_the_log_holds_and_empties_a_damaged_one(
+    make_pair: Callable[..., Pair], memory: Path
+) -> None:
+    """The data is written to DATA; a log without an expired word keeps a mount away until then."""
+    pair = make_pair(meta=memory)
+    made = json.loads(
+        pair.mkfs("--json", "--meta-size", "64M", "--meta-class", "persistent").strip()
+    )
+    mount = pair.mount()
+    append_synced(mount / "f", 0, 1)
+    run(BIN / "streamctl", "sync", mount.point)
+    append_synced(mount / "f", 1, 5)
+    mount.kill()
+    looked = pair.fsck("-n", "-f")
+    assert looked.returncode == 0, looked.stdout
+    assert "intent log: 5 entries with 20.0 KiB of 1 files" in looked.stdout
+    log = made["layout"]["superblock_bytes"] + made["layout"]["journal_bytes"]
+    with pair.meta.open("r+b") as meta:  # both slots of the expired word
+        for line in (0, 64):
+            meta.seek(log + line)
+            meta.write(b"\x55" * 16)
+    words: list[str | Path] = [BIN / "streamfs", pair.data, pair.point, "-o", f"meta={pair.meta}"]
+    refused = run(*words, check=False)
+    assert refused.returncode == DAMAGED
+    assert "expired word of the intent log is damaged" in refused.stderr
+    assert pair.fsck("-n", "-f").returncode == PROBLEMS_LEFT
+    done = json.loads(pair.fsck("-y", "--json").stdout)
+    assert done["state"] == "repaired"
+    assert done["intent_log"]["written_bytes"] >= 5 * BLOCK
+    assert done["intent_log"]["lost_bytes"] == 0
+    mount = pair.mount()
+    assert_appended(mount / "f", 6)
     mount.unmount()
     pair.assert_sound()
 

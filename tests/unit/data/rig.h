@@ -255,6 +255,22 @@ class Rig {
     region_ = std::move(kept_);
     open();
   }
+  // Kills the process. Until open(), a test may have the pair as fsck does: open_pair(), and then
+  // put_back() of its region.
+  void keep_off() {
+    region_ = copy_of(*view_);
+    fs_.reset();
+  }
+  pair::OpenPair open_pair() {
+    pair::OpenPair pair;
+    pair.region = std::move(region_);
+    blockdev::Device& device = *device_;
+    pair.device = std::make_unique<BorrowedDevice>(device);
+    pair.super = meta::load_superblock(*pair.region, true).value();
+    pair.label = pair::read_label(device).value();
+    return pair;
+  }
+  void put_back(std::unique_ptr<pmem::Region> region) { region_ = std::move(region); }
   void remount_growing(bool meta_growth) {
     options_.mount.meta_growth = meta_growth;
     remount();

@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "base/checksum.h"
 #include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
@@ -276,6 +280,51 @@ TEST_F(IntentLogTest, EveryCutLeavesWhatWasKept) {
         return !HasFailure();
       });
   EXPECT_GT(images, 100);
+}
+
+// A log with such a word could give out no sequence above it.
+TEST_F(IntentLogTest, AnImpossibleExpiredWordIsDamage) {
+  for (const uint64_t line : {0, 1}) {
+    const uint64_t through = ~uint64_t{0} - line;
+    const uint64_t at = geometry_.intent_offset(0) + line * kLineSize;
+    const uint32_t crc =
+        crc32c(std::as_bytes(std::span(&through, 1)), geometry_.super().journal_seed);
+    region_.store_word(at, through);
+    region_.store_word(at + kWordSize, crc | uint64_t{1} << 32);
+  }
+  EXPECT_EQ(IntentLog::open(region_, geometry_).error().code, EIO);
+  const auto log = IntentLog::salvage(region_, geometry_).value();
+  EXPECT_TRUE(log->damage().expired_word);
+  log->reset();
+  put(*start(), content(2000, filled(1)));
+  EXPECT_EQ(found(), (std::map<uint64_t, Block>{{2000, filled(1)}}));
+}
+
+TEST_F(IntentLogTest, EveryCutOfAResetLeavesADamagedLogOrSomeOfItsEntries) {
+  const auto log = start();
+  put(*log, content(2000, filled(1)));
+  put(*log, content(2001, filled(2)));
+  for (const uint64_t line : {0, 1})
+    region_.store_word(geometry_.intent_offset(0) + line * kLineSize + kWordSize, 77);
+  region_.start_recording();
+  IntentLog::salvage(region_, geometry_).value()->reset();
+  region_.mark();
+  int damaged = 0, whole = 0;
+  pmem::ExploreOptions explore;
+  explore.exhaustive_up_to = 16;
+  explore.samples = 16;
+  pmem::each_crash_image(region_.initial(), region_.events(), explore, [&](const auto& image) {
+    pmem::ScratchRegion cut(image.words);
+    const auto opened = IntentLog::open(cut, geometry_);
+    EXPECT_TRUE(opened.ok() || image.marks == 0) << image.description();
+    if (opened.ok()) {
+      EXPECT_EQ((*opened)->entries_found(), 0U) << image.description();
+    }
+    ++(opened.ok() ? whole : damaged);
+    return !HasFailure();
+  });
+  EXPECT_GT(damaged, 0);
+  EXPECT_GT(whole, 0);
 }
 
 TEST_F(IntentLogTest, DamageNeverShowsWhatWasNotWritten) {
