@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <set>
+#include <span>
 
 #include "base/checksum.h"
 #include "base/types.h"
@@ -131,6 +133,42 @@ void fix_record(pmem::Region& region, const meta::Geometry& geometry, uint64_t l
   }
 }
 
+template <typename T>
+T load_object(const pmem::Region& region, uint64_t offset) {
+  T object;
+  std::memcpy(&object, region.at(offset), sizeof(object));
+  return object;
+}
+
+void fix_expired(pmem::Region& region, uint64_t line, uint32_t seed) {
+  auto slot = load_object<meta::ExpiredSlot>(region, line);
+  const auto through = std::as_bytes(std::span(&slot.through, 1));
+  slot.checksum = slot.through == 0 ? 0 : crc32c(through, seed) | uint64_t{1} << 32;
+  store_object(region, line, slot);
+}
+
+// Fixes the entry of the intent log that holds this line, if the entries before it can be followed.
+void fix_intent(pmem::Region& region, const meta::Geometry& geometry, uint64_t line) {
+  const uint32_t seed = geometry.super().journal_seed;
+  const meta::Segment& rings = geometry.super().regions[0].segments[0];
+  const uint64_t segment = line - (line - rings.offset) % meta::kRingSize;
+  uint64_t at = segment + 2 * kLineSize;
+  if (line < at) return fix_expired(region, line, seed);
+  while (at <= line) {
+    auto entry = load_object<meta::IntentEntry>(region, at);
+    const uint64_t length = static_cast<uint64_t>(std::popcount(entry.lines)) * kLineSize;
+    const uint64_t next = at + kLineSize + length;
+    if (next > segment + meta::kRingSize) return;
+    if (next > line) {
+      entry.checksum = 0;
+      const uint32_t head = crc32c(std::as_bytes(std::span(&entry, 1)), seed);
+      entry.checksum = crc32c({region.at(at + kLineSize), length}, head);
+      return store_object(region, at, entry);
+    }
+    at = next;
+  }
+}
+
 }  // namespace
 
 std::vector<uint64_t> apply_damage(pmem::Region& region, const Image& image,
@@ -191,11 +229,12 @@ std::vector<uint64_t> apply_damage(pmem::Region& region, const Image& image,
 void fix_checksums(pmem::Region& region, const meta::Geometry& geometry,
                    std::span<const uint64_t> changed) {
   const meta::Segment& rings = geometry.super().regions[0].segments[0];
-  std::set<uint64_t> units, records;
+  const uint64_t intents = rings.offset + geometry.super().ring_count * meta::kRingSize;
+  std::set<uint64_t> units, records, entries;
   for (const uint64_t offset : changed) {
     if (const auto unit = geometry.unit_of(offset)) units.insert(*unit);
     if (offset >= rings.offset && offset - rings.offset < rings.length) {
-      records.insert(round_down(offset, kLineSize));
+      (offset < intents ? records : entries).insert(round_down(offset, kLineSize));
     }
     for (const uint64_t copy : meta::kSuperOffset) {
       if (offset >= copy && offset - copy < sizeof(meta::Superblock)) fix_super(region, copy);
@@ -203,6 +242,7 @@ void fix_checksums(pmem::Region& region, const meta::Geometry& geometry,
   }
   for (const uint64_t unit : units) fix_unit(region, geometry, unit);
   for (const uint64_t record : records) fix_record(region, geometry, record);
+  for (const uint64_t entry : entries) fix_intent(region, geometry, entry);
 }
 
 }  // namespace streamfs::fuzz

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdio>
 
 #include "base/assert.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/intent_log.h"
 #include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "tests/fuzz/damage.h"
@@ -35,6 +38,25 @@ Result<meta::Superblock> recover(pmem::Region& region) {
   return super;
 }
 
+// All readable entries are read, and a log that was reset is empty.
+void expect_repairable_intent_log(pmem::Region& region, const meta::Superblock& super) {
+  const auto geometry = meta::Geometry::from(super);
+  SFS_ASSERT(geometry.ok());
+  const auto log = meta::IntentLog::salvage(region, *geometry);
+  if (!log.ok()) return;  // there is none
+  std::array<std::byte, kBlockSize> block;
+  for (const meta::IntentLog::Found& each : (*log)->entries()) {
+    if (!each.unreadable) (*log)->read(each.place, block);
+  }
+  if ((*log)->damage().any()) {
+    (*log)->reset();
+  } else {
+    (*log)->start();
+  }
+  const auto empty = meta::IntentLog::open(region, *geometry);
+  SFS_ASSERT(empty.ok() && (*empty)->entries_found() == 0);
+}
+
 }  // namespace
 
 void run_fsck(const Input& input) {
@@ -57,6 +79,7 @@ void run_fsck(const Input& input) {
   expect_nothing_repaired(*again, *repaired);
   if (!std::ranges::all_of(repaired->problems, &meta::CheckReport::Problem::repaired)) return;
   SFS_ASSERT(again->sound());
+  expect_repairable_intent_log(region, *now);
   FixedClock clock;
   const auto engine = meta::Engine::open(region, *now, clock, {false, false});
   SFS_ASSERT(engine.ok());

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,12 +13,14 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/intent_log.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
@@ -100,13 +103,44 @@ void split(meta::SegmentList& list, uint64_t units) {
   list.segments[1] = {whole.offset + first, whole.length - first};
 }
 
+// Synced blocks of a file: some expired, some with entries that build on others.
+void populate_intent_log(pmem::Region& region, Engine& engine) {
+  const auto log = meta::IntentLog::open(region, engine.geometry());
+  SFS_ASSERT(log.ok());
+  (*log)->start();
+  const InodeId id = engine.lookup(engine.root(), "plain")->id;
+  const auto pieces = engine.map(id, FileBlock{0}, 9);
+  SFS_ASSERT(pieces.ok());
+  std::vector<std::byte> content(kBlockSize), before;
+  meta::IntentLog::Place place;
+  for (uint64_t i = 0; i < 12; ++i) {
+    if (i == 4) (*log)->expire((*log)->cut());
+    before = content;
+    for (uint64_t line = 0; line < 64; line += 7 + i)
+      content[line * kLineSize] = static_cast<std::byte>(i + 1);
+    const auto batch = (*log)->begin(1);
+    const meta::Piece& piece = pieces->front();
+    place = batch->append({id,
+                           BlockNo{piece.block.value + i % std::min<uint64_t>(piece.length, 4)},
+                           {},
+                           content,
+                           place,
+                           before});
+    region.fence(batch->flushed());
+    batch->keep();
+  }
+}
+
 Image make_image(uint8_t choice) {
-  const auto region = pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent);
+  const bool logs = choice == kIntentImage;
+  const uint64_t meta_bytes = kMetaBytes + (logs ? meta::kRingSize : 0);
+  const auto region = pmem::make_memory_region(meta_bytes, pmem::MetaClass::kPersistent);
   meta::FormatOptions options;
   options.data_blocks = kDataBlocks;
   options.random_seed = 7;
   options.label = "fuzz";
-  auto super = meta::plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options);
+  options.intent_log_bytes = logs ? meta::kRingSize : 0;
+  auto super = meta::plan_format(meta_bytes, pmem::MetaClass::kPersistent, options);
   SFS_ASSERT(super.ok());
   if (choice == 2) split(super->regions[static_cast<size_t>(meta::RegionKind::kHeap)], 20);
   must(meta::format(*region, *super, Timestamp{1, 0}));
@@ -117,7 +151,8 @@ Image make_image(uint8_t choice) {
   populate(**engine);
   if (choice == 1) (*engine)->journal().checkpoint();
   populate_orphans(**engine);
-  if (choice == 1) {
+  if (logs) populate_intent_log(*region, **engine);
+  if (choice == 1 || logs) {
     make(**engine, (*engine)->root(), "last", S_IFDIR | 0755);
   } else {
     must((*engine)->close_clean(0));

@@ -45,7 +45,8 @@ struct Image {
 
 inline constexpr uint64_t kMetaBytes = 1024 * 1024;
 inline constexpr uint64_t kDataBlocks = 2048;
-inline constexpr uint8_t kImages = 3;
+inline constexpr uint8_t kImages = 4;
+inline constexpr uint8_t kIntentImage = 3;
 
 // Returns the region's content, guarded, and the places of its live words.
 Image finish_image(const pmem::Region& region, const meta::Geometry& geometry);
@@ -63,7 +64,8 @@ class Run {
 };
 
 // 0: closed; 1: the power went, the rings hold what is not home; 2: closed, with the heap and its
-// map in several segments.
+// map in several segments; 3: the power went, and an intent log has entries that count and others
+// that expired.
 Image& image(uint8_t choice);
 
 // Writes and commits whole blocks, as the data floor would: overwrites in place, reserves what is
