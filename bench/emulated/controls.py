@@ -32,7 +32,7 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], "xfs": ["mkfs.xfs
 STUCK_SECONDS = 180.0
 
 
-# What META is declared to be, by the option of mkfs. META in memory emulates persistent memory.
+# META by its name in a bench, and the option of mkfs. META in memory emulates persistent memory.
 META = {"synced": None, "persistent": "--meta-class=persistent", "trusted": "--trust-memory"}
 MEMORY = Path("/dev/shm")
 

@@ -44,8 +44,8 @@ OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
 MAIL_OF_EXT4, CLIENTS_OF_EXT4 = 0.9, 1.0
 OF_DEVICE = 1.0  # io_uring ÷ /dev/fuse
 OF_NO_LOG = 0.97  # with an intent log ÷ without one, for work that the log does not serve
-# Of an append and its fsync, with an intent log: two fences of the commit, and what the rounds of
-# the log and the checkpoints come to.
+# For an append and its fsync with an intent log: the commit has two fences; rounds of the log and
+# checkpoints add a few to all of them.
 FENCES, FLUSHES = 2.02, 0.01
 
 
