@@ -71,7 +71,10 @@ class IntentBarrier final : public DurabilityBarrier {
   bool waits() const override { return true; }
   bool damaged() const override { return parts_.region.lost() > 0; }
   uint32_t delay_ms() const override { return kAgeMaxMs - 1000; }
-  bool pending() const override { return reusable() < promised(); }
+  // Until the logs begin, what the last mount promised may be in META alone.
+  bool pending() const override {
+    return !begun_.load(std::memory_order_acquire) || reusable() < promised();
+  }
   bool crowded() const override;
 
   Result<void> begin_log() override;
@@ -80,7 +83,7 @@ class IntentBarrier final : public DurabilityBarrier {
   Result<void> before_flush() override;
   void after_flush(bool all_written) override;
 
-  bool forbids(BlockNo, ConstBytes) const override { return pending(); }
+  bool forbids(BlockNo, ConstBytes) const override { return reusable() < promised(); }
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks) override;
   Result<void> settle(TxId through) override { return make_durable(through); }
   std::optional<TxId> settled() const override {

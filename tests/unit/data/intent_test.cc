@@ -196,6 +196,23 @@ TEST(Intent, TheFirstWriteAfterACrashMayBeCutAnywhere) {
   }
 }
 
+// The last mount promised it for the loss of META after 5 s, whatever this mount does.
+TEST(Intent, WhatACrashLeftInMetaIsOnDataFiveSecondsLaterWithoutAWrite) {
+  Rig rig(forgetful());
+  begin(rig);
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, blocks(2, 1)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  rig.power_cut(1);
+  for (uint64_t ms = 0; ms < IntentBarrier::kAgeMaxMs; ms += 500) {
+    rig.clock().ms += 500;
+    rig.fs().maintenance().timer_round();
+  }
+  rig.power_cut_losing_meta(2);
+  EXPECT_EQ(rig.read(rig.lookup("f"), 0, 2 * kBlockSize), blocks(2, 1));
+  EXPECT_TRUE(rig.check().problems.empty());
+}
+
 // Syncs names until the next sync takes a snapshot of META. Returns how many there were; `most`:
 // the number to stop at.
 int sync_until_snapshot(Rig& rig, int most) {
