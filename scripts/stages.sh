@@ -78,6 +78,14 @@ crash_sequences() {
   "$BUILD/release/bin/sequences" --length 3 --draw "$(long_or 200 30000)" --jobs "$(nproc)"
 }
 
+# META and DATA cut together: all sequences of up to two operations, and samples of longer ones and
+# with META kept twice.
+joint_cuts() {
+  release_program joint
+  "$BUILD/release/bin/joint" --length "$(long_or 3 4)" --draw "$(long_or 300 20000)" \
+    --twice "$(long_or 60 4000)" --jobs "$(nproc)"
+}
+
 # A flush or a write of DATA fails. The gate draws positions; --long runs the first 5,000 of each.
 fault_sweep() {
   local sweep=("$BUILD/release/bin/fault_sweep" --jobs "$(nproc)")

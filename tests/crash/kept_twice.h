@@ -19,6 +19,10 @@ namespace streamfs::meta {
 // A copy of META. Its sync fails while `*fails`, if that is given.
 class Side final : public pmem::Region {
  public:
+  // The only copy, which is all of the region.
+  explicit Side(pmem::Region& whole) : both_(whole), begin_(0), fails_(nullptr) {
+    attach(const_cast<std::byte*>(whole.at(0)), whole.size());
+  }
   Side(pmem::Region& both, size_t which, const bool* fails = nullptr)
       : both_(both), begin_(which * both.size() / 2), fails_(fails) {
     attach(const_cast<std::byte*>(both.at(begin_)), both.size() / 2);

@@ -13,16 +13,12 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -35,6 +31,7 @@
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/engine.h"
 #include "tests/crash/engine_prover.h"
+#include "tests/crash/shares.h"
 
 namespace streamfs::meta {
 namespace {
@@ -339,9 +336,12 @@ struct Work {
   EngineProver::Kept kept;
 };
 
-// Every jobs-th of them.
-Tally prove_share(Sequences& sequences, const Work& work, size_t job) {
-  Tally tally;
+using Share = shares::Share<Tally>;
+
+// Proves every jobs-th sequence.
+Share prove_share(const Work& work, size_t job) {
+  Sequences sequences(work.kept);
+  Share share;
   std::mt19937_64 random(work.seed);
   Sequence sequence(work.length);
   uint64_t all = 1;
@@ -353,52 +353,10 @@ Tally prove_share(Sequences& sequences, const Work& work, size_t job) {
       index = digits % kOperations.size();
       digits /= kOperations.size();
     }
-    if (i % work.jobs == job) sequences.prove(sequence, tally);
+    if (i % work.jobs == job) sequences.prove(sequence, share.tally);
   }
-  return tally;
-}
-
-// A process of its own, so that an assertion that fails ends only it.
-struct Child {
-  pid_t pid;
-  std::FILE* said;
-};
-
-[[noreturn]] void be_child(std::FILE* out, const Work& work, size_t job) {
-  Sequences sequences(work.kept);
-  const Tally tally = prove_share(sequences, work, job);
-  std::fflush(stdout);
-  const std::vector<uint64_t> seen(sequences.seen().begin(), sequences.seen().end());
-  const bool told = std::fwrite(&tally, sizeof(tally), 1, out) == 1 &&
-                    std::fwrite(seen.data(), sizeof(uint64_t), seen.size(), out) == seen.size() &&
-                    std::fclose(out) == 0;
-  _exit(told ? 0 : 1);
-}
-
-std::optional<Child> start(const Work& work, size_t job) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return std::nullopt;
-  std::fflush(stdout);
-  const pid_t pid = fork();
-  if (pid < 0) return std::nullopt;
-  if (pid == 0) be_child(fdopen(ends[1], "w"), work, job);
-  close(ends[1]);
-  return Child{pid, fdopen(ends[0], "r")};
-}
-
-// Adds what the child did; false if it died.
-bool finish(const Child& child, Tally& sum, std::unordered_set<uint64_t>& states) {
-  Tally part;
-  bool told = std::fread(&part, sizeof(part), 1, child.said) == 1;
-  for (uint64_t state = 0; std::fread(&state, sizeof(state), 1, child.said) == 1;)
-    states.insert(state);
-  std::fclose(child.said);
-  int status = 0;
-  told = waitpid(child.pid, &status, 0) == child.pid && status == 0 && told;
-  sum.sequences += part.sequences;
-  sum.in_recovery += part.in_recovery;
-  sum.wrong += part.wrong;
-  return told;
+  share.states.assign(sequences.seen().begin(), sequences.seen().end());
+  return share;
 }
 
 // The sum of the processes' work, and whether all of them lived.
@@ -409,12 +367,15 @@ struct Done {
 
 Done prove(const Work& work, std::unordered_set<uint64_t>& states) {
   Done done;
-  std::vector<Child> children;
-  for (size_t job = 0; job < work.jobs; ++job)
-    if (const auto child = start(work, job)) children.push_back(*child);
-  done.lived = children.size() == work.jobs;
   const size_t before = states.size();
-  for (const Child& child : children) done.lived = finish(child, done.tally, states) && done.lived;
+  done.lived = shares::run(
+      work.jobs, [&](size_t job) { return prove_share(work, job); },
+      [&](const Share& share) {
+        states.insert(share.states.begin(), share.states.end());
+        done.tally.sequences += share.tally.sequences;
+        done.tally.in_recovery += share.tally.in_recovery;
+        done.tally.wrong += share.tally.wrong;
+      });
   fmt::print("length {}{}: {} sequences{}, {} new crash states, {} more in recovery, {} wrong\n",
              work.length, work.kept == EngineProver::Kept::kTwice ? ", META kept twice" : "",
              done.tally.sequences,

@@ -37,6 +37,7 @@ stage(crash "gate;long" "crash tests (address sanitizer)" BEHIND NEEDS build-asa
       COMMAND ctest_preset asan -L crash)
 stage(sequences "gate;long" "crash states of operation sequences" BEHIND
       COMMAND crash_sequences)
+stage(joint "gate;long" "crash states of META and DATA together" BEHIND COMMAND joint_cuts)
 stage(faults "gate;long" "faults of DATA" BEHIND COMMAND fault_sweep)
 stage(figures "gate;long;lab" "figures of the papers" BEHIND COMMAND figures)
 stage(lab-unit "gate;long;lab" "unit tests of lab (address sanitizer)" BEHIND NEEDS build-asan
