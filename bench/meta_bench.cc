@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -26,6 +27,8 @@
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/intent_log.h"
 #include "pmem/latency_region.h"
 #include "pmem/region.h"
 
@@ -378,6 +381,33 @@ void LineTravel(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<int64_t>(next));
 }
 
+// The part of a mount after a crash that depends on the size of a full intent log.
+void OpenIntentLog(benchmark::State& state) {
+  const auto region = pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent);
+  populate(*region);
+  FormatOptions options;
+  options.data_blocks = kDataBlocks;
+  options.intent_log_bytes = 64 << 20;
+  const Superblock super = plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options).value();
+  if (!format(*region, super, system_clock().now()).ok()) std::abort();
+  const Geometry geometry = Geometry::from(super).value();
+  const auto log = IntentLog::open(*region, geometry).value();
+  log->start();
+  std::vector<std::byte> block(kBlockSize);
+  for (uint64_t number = 0;; ++number) {
+    const auto batch = log->begin(1);
+    if (batch == nullptr) break;
+    std::ranges::fill(block, static_cast<std::byte>(number % 251 + 1));
+    batch->append({{}, BlockNo{number}, {}, block});
+    region->fence(batch->flushed());
+    batch->keep();
+  }
+  for (auto _ : state) {
+    const auto found = IntentLog::open(*region, geometry);
+    if (!found.ok() || (*found)->entries_found() == 0) std::abort();
+  }
+}
+
 // On memory, then on the media that pmem/latency_region.h knows, which are slower by far.
 #define SFS_OPERATION(name)                                                           \
   BENCHMARK_CAPTURE(name, memory, nullptr)->ThreadRange(1, 2)->UseRealTime();         \
@@ -392,6 +422,7 @@ SFS_OPERATION(Unlink);
 #undef SFS_OPERATION
 BENCHMARK(LookupAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
 BENCHMARK(UnlinkAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
+BENCHMARK(OpenIntentLog);
 BENCHMARK(MixedWords)->Iterations(1 << 16);
 BENCHMARK(LineTravel)->Iterations(1 << 17)->UseRealTime();
 
