@@ -97,6 +97,32 @@ def test_fsyncs_flush_nothing_and_survive_kills(
     assert_appended(mount / "f", 221)
 
 
+@pytest.mark.parametrize("lost", ["META", "mirror"])
+def test_either_copy_of_meta_has_the_log_after_a_kill(
+    make_pair: Callable[..., Pair], memory: Path, lost: str
+) -> None:
+    """Both copies are declared persistent; what only the log has survives the loss of one."""
+    pair = make_pair(meta=memory)
+    mirror = memory.with_name("mirror")
+    pair.mkfs("--meta-size", "64M", "--meta-class=persistent", "--mirror", str(mirror))
+    mount = pair.mount(f"mirror={mirror}")
+    append_synced(mount / "f", 0, 1)
+    run(BIN / "streamctl", "sync", mount.point)
+    flushes = mount.status()["device"]["flushes"]
+    append_synced(mount / "f", 1, 20)
+    assert mount.status()["device"]["flushes"] == flushes
+    mount.kill()
+    memory.with_name(lost).unlink()
+    mount = pair.mount(f"mirror={mirror}")
+    assert intent(mount)["recovered_blocks"] == 20
+    assert_appended(mount / "f", 21)
+    append_synced(mount / "f", 21, 3)
+    mount.kill()
+    mount = pair.mount(f"mirror={mirror}")
+    assert_appended(mount / "f", 24)
+    mount.unmount()
+
+
 def test_rewritten_data_is_absorbed(make_pair: Callable[..., Pair], memory: Path) -> None:
     """A block that is synced again before its round never reaches the device."""
     pair = make_pair(meta=memory)
