@@ -148,8 +148,9 @@ class Stamped {
     allowed_.erase(allowed_.lower_bound(size_), allowed_.end());
   }
 
-  // A request that failed is told to whoever asked. With an intent log a write may run a round,
-  // whose failures belong to the data of others.
+  // Checks that a call fails only if one of its requests failed, and succeeds only if none did.
+  // With an intent log a write may run a round, whose requests carry other files' data. The write
+  // may then succeed although a request failed.
   void expect_told(const Result<void>& done) const {
     if (done.ok())
       EXPECT_TRUE(failures_here == 0 || syncs_);
@@ -157,7 +158,7 @@ class Stamped {
       EXPECT_GT(failures_here, 0) << done.error().message();
   }
 
-  // An fsync may fail because of what other threads wrote; what it fails for stays as it was.
+  // An fsync may fail because of another thread's data. The file's own content does not change.
   void sync() {
     if (random_() % 16 == 0)
       (void)fs_->sync();
