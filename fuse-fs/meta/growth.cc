@@ -84,10 +84,9 @@ uint64_t free_segments(const Superblock& super, RegionKind kind) {
   return static_cast<uint64_t>(std::ranges::count(segments, uint64_t{0}, &Segment::length));
 }
 
-// Returns the bytes of new room that the intent log gets. Over many growths they are a sixteenth of
-// all of them. Each addition takes a segment of the log's list and, if no map grows, one of the
-// heap's. The log therefore gets nothing if that is less than an eighth of it, or if the heap could
-// not grow later.
+// Returns the bytes of new room that the intent log gets, a sixteenth. Each addition takes a
+// segment of the log's list and, if no map grows, one of the heap's. The log therefore gets nothing
+// if that is less than an eighth of it, or if the heap could not grow later.
 uint64_t intent_log_gain(const Superblock& now, const Superblock& next, const Maps& maps) {
   constexpr uint64_t kHeapSegmentsLeft = 2;
   const uint64_t log = intent_log_bytes(now);

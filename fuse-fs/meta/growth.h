@@ -1,12 +1,13 @@
 // Plans growth: a larger geometry for larger devices, in which nothing moves.
 //
-// The new part of META goes to the maps of blocks and units, as far as they need it, a sixteenth to
-// the intent log, if there is one, and the rest to the heap. A region gets a further segment of it,
-// or its last segment becomes longer. If a map has to grow, maps grow ahead of need where there is
-// room. If planned_meta is larger than the new META, the heap map becomes long enough for it.
-// Otherwise all maps become long enough for a DATA and a heap half as large again as before. The
-// few segments of a region therefore last for many small growths. Thread safety: pure functions,
-// but for find_log_room. Nothing is written here.
+// The new part of META goes to the maps of blocks and units, as far as they need it, and the rest
+// to the heap. The intent log, if there is one, gets a sixteenth if that makes it at least an
+// eighth larger. A region gets a further segment of it, or its last segment becomes longer. If a
+// map has to grow, maps grow ahead of need where there is room. If planned_meta is larger than the
+// new META, the heap map becomes long enough for it. Otherwise all maps become long enough for a
+// DATA and a heap half as large again as before. The few segments of a region therefore last for
+// many small growths. Thread safety: pure functions, but for find_log_room. Nothing is written
+// here.
 #pragma once
 
 #include <algorithm>

@@ -418,8 +418,9 @@ Result<OpenPair> open_once(const std::string& meta_path, const std::string& data
 
 }  // namespace
 
-// A tune that was cut may have declared META persistent in its superblock alone. META was then
-// opened as another class than at the next time, and nothing may be promised by that.
+// A cut in streamctl tune may leave META declared persistent in the superblock but not in the
+// label. The label decides the class in which META is opened, so open_once() opens META in the old
+// class. open_pair() completes the label and opens META again before any fsync can return.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
                            const PairOptions& options) {
   SFS_ASSIGN(OpenPair pair, open_once(meta_path, data, options));

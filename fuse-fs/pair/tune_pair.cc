@@ -30,6 +30,10 @@ bool has(const meta::Superblock& super, uint32_t feature) {
 Result<void> check_serves(const OpenPair& pair, const TuneOptions& options) {
   if (options.trust_memory && !has(pair.super, meta::kFeatureMetaLog))
     return Error{EINVAL, "--trust-memory needs the log of META on DATA, and there is none"};
+  if (options.trust_memory && has(pair.super, meta::kFeatureDeclared))
+    return Error{EINVAL,
+                 "--trust-memory: META is declared persistent, which tune cannot undo; make a new "
+                 "filesystem with mkfs.streamfs --trust-memory"};
   const bool serves = pair.region->meta_class() == pmem::MetaClass::kPersistent ||
                       options.trust_memory || has(pair.super, meta::kFeatureTrustMemory);
   if (serves) return {};
@@ -38,11 +42,10 @@ Result<void> check_serves(const OpenPair& pair, const TuneOptions& options) {
                "declares it so, and --trust-memory accepts its loss"};
 }
 
-Result<uint64_t> wanted_bytes(const meta::Superblock& now, uint64_t medium,
-                              const TuneOptions& options) {
+Result<uint64_t> wanted_bytes(const meta::Superblock& now, const TuneOptions& options) {
   const uint64_t left = meta::spare_ring_bytes(now);
   if (!options.intent_log_bytes)
-    return left > 0 ? left : std::max(meta::intent_log_share(medium), meta::kIntentLogLeast);
+    return left > 0 ? left : std::max(meta::intent_log_share(now.meta_size), meta::kIntentLogLeast);
   const uint64_t bytes = round_down(*options.intent_log_bytes, meta::kRingSize);
   if (bytes == 0)
     return Error{EINVAL, fmt::format("an intent log has at least {} bytes", meta::kRingSize)};
@@ -71,14 +74,15 @@ Result<meta::Superblock> with_intent_log(const OpenPair& pair, const TuneOptions
   meta::Superblock next = now;
   if (has(now, meta::kFeatureIntentLog)) {
     const uint64_t bytes = meta::intent_log_bytes(now);
-    const bool other = options.intent_log_bytes && *options.intent_log_bytes != bytes;
+    const bool other =
+        options.intent_log_bytes && round_down(*options.intent_log_bytes, meta::kRingSize) != bytes;
     if (other)
       return Error{EEXIST, fmt::format("this filesystem has an intent log of {} already; it grows "
                                        "with META (streamctl grow)",
                                        human_bytes(bytes))};
   } else {
     SFS_ASSIGN(const uint64_t medium, pair.region->medium_bytes());
-    SFS_ASSIGN(const uint64_t bytes, wanted_bytes(now, medium, options));
+    SFS_ASSIGN(const uint64_t bytes, wanted_bytes(now, options));
     SFS_ASSIGN(next, meta::plan_intent_log(now, medium, bytes));
   }
   set_class(next, *pair.region, options);

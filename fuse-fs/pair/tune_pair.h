@@ -21,7 +21,7 @@ struct TuneOptions {
   enum class IntentLog : uint8_t { kKeep, kEnable, kDisable };
   IntentLog intent_log = IntentLog::kKeep;
   // Bytes of the log, rounded down to whole segments. Unset: the room that a disabled log left, or
-  // meta::intent_log_share() of META's medium, at least meta::kIntentLogLeast.
+  // meta::intent_log_share() of META's size, at least meta::kIntentLogLeast.
   std::optional<uint64_t> intent_log_bytes;
   bool declared_persistent = false, trust_memory = false;  // as in FormatPairOptions
   std::string mirror_path;   // the second copy of META; empty: META is kept once
@@ -31,10 +31,11 @@ struct Tuned {
   meta::Superblock before, after;  // equal sizes, features and version: there was nothing to do
 };
 
-// Errors, before any change: EUCLEAN (not unmounted in an orderly way), ENOSPC (META's medium is
-// too small; the message says by how much), EINVAL (META is neither persistent nor trusted, the
-// size is less than a segment, a degraded mirror), EEXIST (a log of another size is there), EBUSY
-// (a log to be disabled has entries that count), and those of open_pair().
+// Errors, before any change but those of open_pair(): EUCLEAN (not unmounted in an orderly way),
+// ENOSPC (META's medium is too small; the message says by how much), EINVAL (META is neither
+// persistent nor trusted, or is to be both; the size is less than a segment; a degraded mirror),
+// EEXIST (a log of another size is there), EBUSY (a log to be disabled has entries that count), and
+// those of open_pair().
 Result<Tuned> tune_pair(const std::string& meta_path, const std::string& data,
                         const TuneOptions& options);
 // Does the same with a pair that is open and not attached. `pair` then has the new superblock and

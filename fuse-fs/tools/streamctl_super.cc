@@ -45,6 +45,12 @@ std::string padded(const char (&text)[N]) {
   return {text, strnlen(text, N)};
 }
 
+// A superblock whose checksum is right may have an impossible geometry.
+uint64_t segments_of(const meta::Superblock& super) {
+  const auto geometry = meta::Geometry::from(super);
+  return geometry.ok() ? geometry->intent_segments() : 0;
+}
+
 json super_json(const meta::Superblock& super) {
   json features = json::array();
   if ((super.features & meta::kFeatureChecksums) != 0) features.push_back("checksums");
@@ -67,7 +73,7 @@ json super_json(const meta::Superblock& super) {
           {"attachments", super.attachments},
           {"mirror_token", super.mirror_token},
           {"ring_count", super.ring_count},
-          {"intent_log_segments", meta::intent_log_bytes(super) / meta::kRingSize},
+          {"intent_log_segments", segments_of(super)},
           {"layout", frontend::layout_json(super)}};
 }
 

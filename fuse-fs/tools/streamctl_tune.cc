@@ -112,7 +112,7 @@ void declare_tune(CLI::App& app, CommandSet& commands) {
           ->check(feature());
   feature_group
       ->add_option("--disable", arguments->disable,
-                   "Use the intent log no more; its room stays for a later one")
+                   "Stop using the intent log; keep its room for a later one")
       ->type_name("intent-log")
       ->check(CLI::IsMember({kIntentLogName}));
   feature_group->require_option(1);

@@ -64,8 +64,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   meta_growth=WHEN     let a META file grow when it is 90 % full: auto (default), off
   meta_size_max=SIZE   let META grow to at most SIZE by itself (default: as mkfs planned)
   intent_log_max=SIZE  let one fsync put up to SIZE of data into META's intent log, at most 504K
-                       and a quarter of the log; a larger fsync flushes the device; 0: every one
-                       with data does (default 256K)
+                       and a quarter of the log; a larger fsync flushes the device (default 256K)
   cache_mib=N          keep up to N MiB of unused inodes, extents and names (default 256)
   nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          let other users in (always on for root; others need user_allow_other)

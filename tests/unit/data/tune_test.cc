@@ -128,6 +128,9 @@ TEST_F(Tune, GivesADeclaredMetaAnIntentLogThatServes) {
   EXPECT_EQ(tuned->after.meta_size, kMetaBytes + kLogBytes);
   expect_intent_log(kLogBytes, true);
   EXPECT_TRUE(tune(enable()).ok()) << "it is done already";
+  TuneOptions trust = enable();
+  trust.trust_memory = true;
+  EXPECT_EQ(tune(trust).error().code, EINVAL) << "it is declared persistent";
   EXPECT_EQ(tune(enable(2 * kLogBytes)).error().code, EEXIST);
   expect_intent_log(kLogBytes, true);
 }
