@@ -52,9 +52,11 @@ IntentEntry entry_at(const pmem::Region& region, uint64_t offset) {
   return entry;
 }
 
-// Returns whether bytes that are no whole entry look like one after this sequence.
+// Returns whether bytes that are no whole entry look like one after this sequence. `before` is 0 if
+// no sequence is known.
 bool may_have_counted(const IntentEntry& entry, uint64_t before) {
-  return entry.sequence > before && entry.sequence - before < kSequencesLeft &&
+  const uint64_t most = before == 0 ? kSequenceMax : before + kSequencesLeft - 1;
+  return entry.sequence > before && entry.sequence <= most &&
          entry.base_sequence < entry.sequence && entry.reserved0 == 0 && entry.reserved1 == 0;
 }
 

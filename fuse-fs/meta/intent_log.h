@@ -58,13 +58,13 @@ class IntentLog {
 
   // ---- For a repair
   struct Damage {
-    bool expired_word = false;  // both slots: it is not known which entries count
-    uint64_t baseless = 0;      // entries that build on one that is not there
+    bool expired_word = false;  // both slots are damaged, so no entry is known to count
+    uint64_t baseless = 0;      // entries whose base entry is missing
     bool any() const { return expired_word || baseless > 0; }
   };
-  // Does as open(), but goes on where the log is damaged. Finds every whole entry that is not
-  // expired, also behind one that is not whole. If the expired word is damaged, no entry is taken
-  // for expired, and none counts. Errors: ENODATA.
+  // Like open(), but continues past damage. Finds every whole entry that is not expired, including
+  // those behind a damaged entry. If the expired word is damaged, expired entries are found as
+  // well, and no entry counts. Errors: ENODATA.
   static Result<std::unique_ptr<IntentLog>> salvage(pmem::Region& region, const Geometry& geometry);
   const Damage& damage() const { return damage_; }
   // Makes the log an empty one, durably. Call it instead of start(). After a crash: the log is
@@ -77,9 +77,9 @@ class IntentLog {
     InodeId inode;
     BlockNo block;
     VStreamId vstream;
-    bool counts = true;  // false only in salvage()
-    // The same: the entry is not whole, or builds on one that is not there. Requires: read() is not
-    // called.
+    bool counts = true;  // always true after open()
+    // The entry is damaged or its base entry is missing. Always false after open(). Requires: the
+    // caller does not read() an unreadable entry.
     bool unreadable = false;
   };
   // Returns the newest counting entry of each block that is allocated, by block.

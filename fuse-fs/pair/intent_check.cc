@@ -28,16 +28,18 @@ using meta::IntentLog;
 
 class IntentCheck {
  public:
-  IntentCheck(OpenPair& pair, const meta::Geometry& geometry, IntentLog& log)
+  // `pages_lost`: pages of META that could not be read when the log was opened.
+  IntentCheck(OpenPair& pair, const meta::Geometry& geometry, IntentLog& log, uint64_t pages_lost)
       : region_(*pair.region),
         device_(*pair.device),
         geometry_(geometry),
         log_(log),
-        damage_(log.damage()) {}
+        damage_(log.damage()),
+        pages_lost_(pages_lost) {}
 
   void look();
-  Result<void> repair();
-  IntentReport report(bool repaired);
+  Result<void> repair(IntentRepair how);
+  IntentReport report();
 
  private:
   using Entries = std::vector<IntentLog::Found>;  // of one block, by sequence
@@ -48,7 +50,9 @@ class IntentCheck {
   const IntentLog::Found* with_content(const Entries& entries, uint32_t checksum);
   void look_at(const Entries& entries);
   bool write(const IntentLog::Found& found);
-  bool damaged() const { return damage_.any() || behind_ > 0 || not_whole_ > 0; }
+  bool damaged() const {
+    return damage_.any() || behind_ > 0 || not_whole_ > 0 || !unproven_.empty();
+  }
   std::string damage_text() const;
 
   pmem::Region& region_;
@@ -62,6 +66,8 @@ class IntentCheck {
   uint64_t behind_ = 0;                    // blocks whose entries lie behind a damaged one
   std::map<uint64_t, uint64_t> lost_;      // blocks, by inode
   std::map<uint64_t, uint64_t> unproven_;  // the same, of blocks that no checksum can tell
+  uint64_t pages_lost_;                    // of META, found by reads of the log
+  bool repaired_ = false;
   blockdev::BlockBuffer buffer_;
 };
 
@@ -90,25 +96,30 @@ const IntentLog::Found* IntentCheck::with_content(const Entries& entries, uint32
   return nullptr;
 }
 
-// Entries that do not count are older contents, or of fsyncs that failed, unless they lie behind
-// damage. The checksum tells.
+// Decides which entry of a block is right. If META has a checksum of the block, the checksum
+// decides, because counting does not suffice. An entry that does not count is stale or belongs to a
+// failed fsync, but behind a damaged entry it may be the newest content. An entry that counts may
+// be stale if a slot of the expired word is damaged. Without a checksum the newest counting entry
+// is right, unless a newer entry is damaged.
 void IntentCheck::look_at(const Entries& entries) {
   const IntentLog::Found* counting = nullptr;  // the newest
   for (const IntentLog::Found& each : entries) counting = each.counts ? &each : counting;
   report_.blocks += counting != nullptr ? 1 : 0;
   const std::optional<uint32_t> stored = checksum_of(entries.front().block);
-  const IntentLog::Found* const right = stored ? with_content(entries, *stored) : nullptr;
-  const IntentLog::Found* const home = right != nullptr ? right : counting;
-  const bool on_data = stored && data_has(entries.front().block, *stored);
-  const bool whole = home != nullptr && !home->unreadable;
-  if (whole && (home->counts || !on_data)) {
-    home_.push_back(*home);
-    behind_ += home->counts ? 0 : 1;
-  } else if (stored && !on_data) {
+  if (!stored) {
+    if (counting != nullptr && !counting->unreadable) home_.push_back(*counting);
+    if (counting != &entries.back() || counting->unreadable)
+      ++unproven_[entries.back().inode.value];
+    return;
+  }
+  const bool on_data = data_has(entries.front().block, *stored);
+  const IntentLog::Found* const right = with_content(entries, *stored);
+  if (right != nullptr && (right->counts || !on_data)) {
+    home_.push_back(*right);
+    behind_ += right->counts ? 0 : 1;
+  } else if (!on_data) {
     ++lost_[entries.back().inode.value];
     ++not_whole_;
-  } else if (!stored && (counting != nullptr || damage_.expired_word)) {
-    ++unproven_[entries.back().inode.value];
   }
 }
 
@@ -119,7 +130,9 @@ void IntentCheck::look() {
     blocks[each.block.value].push_back(each);
     if (each.counts) inodes.insert(each.inode.value);
   }
+  const uint64_t before = region_.lost();
   for (const auto& [block, entries] : blocks) look_at(entries);
+  pages_lost_ += region_.lost() - before;
   report_.files = inodes.size();
   report_.entries = log_.entries_found();
 }
@@ -132,8 +145,8 @@ bool IntentCheck::write(const IntentLog::Found& found) {
 }
 
 // The log is emptied last: until then a cut loses nothing that it holds.
-Result<void> IntentCheck::repair() {
-  if (home_.empty() && !damaged()) return {};
+Result<void> IntentCheck::repair(IntentRepair how) {
+  if (how == IntentRepair::kNone || region_.lost() > 0) return {};
   for (const IntentLog::Found& found : home_) {
     if (write(found)) {
       ++report_.written_blocks;
@@ -142,11 +155,14 @@ Result<void> IntentCheck::repair() {
     }
   }
   SFS_TRY(device_.flush());
+  const bool loses = !lost_.empty() || !unproven_.empty();
+  if (loses && how == IntentRepair::kWithoutLoss) return {};
   if (damaged()) {
     log_.reset();
-  } else {
+  } else if (report_.entries > 0) {
     log_.start();
   }
+  repaired_ = true;
   return region_.sync();
 }
 
@@ -158,43 +174,47 @@ std::string IntentCheck::damage_text() const {
   if (behind_ > 0)
     text += fmt::format(" {} blocks that DATA lacks are in entries behind damage;", behind_);
   if (not_whole_ > 0)
-    text += fmt::format(" the entries of {} blocks that DATA lacks cannot be read;", not_whole_);
+    text += fmt::format(" the entries of {} blocks that DATA lacks are damaged;", not_whole_);
+  if (!unproven_.empty()) text += " entries of blocks without a checksum are damaged;";
   text.back() = '.';
   return text;
 }
 
-IntentReport IntentCheck::report(bool repaired) {
-  if (damaged()) report_.problems.push_back({damage_text(), repaired});
+IntentReport IntentCheck::report() {
+  if (pages_lost_ > 0)
+    report_.problems.push_back({"pages of META that hold the intent log cannot be read", false});
+  if (damaged()) report_.problems.push_back({damage_text(), repaired_});
   for (const auto& [inode, blocks] : lost_) {
     report_.lost_blocks += blocks;
     const char* const reads = geometry_.checksums() ? "reading them gives EIO"
                                                     : "they read as what DATA has in their place";
     report_.problems.push_back(
-        {fmt::format(
-             "inode {}: {} blocks of data that was fsync'd are lost with the intent log; {}", inode,
-             blocks, reads),
-         repaired});
+        {fmt::format("inode {}: fsync'd data of the intent log is lost ({} blocks); {}", inode,
+                     blocks, reads),
+         repaired_});
   }
   for (const auto& [inode, blocks] : unproven_) {
     report_.problems.push_back(
-        {fmt::format("inode {}: {} blocks of the intent log may be newer than DATA; there is no "
-                     "checksum that tells, and they are taken from DATA",
-                     inode, blocks),
-         repaired});
+        {fmt::format(
+             "inode {}: fsync'd data of the intent log may be lost ({} blocks); no checksum "
+             "tells",
+             inode, blocks),
+         repaired_});
   }
   return report_;
 }
 
 }  // namespace
 
-Result<IntentReport> check_intent_log(OpenPair& pair, bool repair) {
+Result<IntentReport> check_intent_log(OpenPair& pair, IntentRepair how) {
   SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
   if (geometry.intent_segments() == 0) return IntentReport{};
+  const uint64_t lost = pair.region->lost();
   SFS_ASSIGN(const auto log, IntentLog::salvage(*pair.region, geometry));
-  IntentCheck check(pair, geometry, *log);
+  IntentCheck check(pair, geometry, *log, pair.region->lost() - lost);
   check.look();
-  if (repair) SFS_TRY(check.repair());
-  return check.report(repair);
+  SFS_TRY(check.repair(how));
+  return check.report();
 }
 
 }  // namespace streamfs::pair

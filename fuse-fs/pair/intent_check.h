@@ -5,8 +5,8 @@
 // gives EIO; in a filesystem without checksums it gives what DATA has.
 //
 // Thread safety: none; nothing else may use the pair.
-// After a crash: the log is as it was, or has fewer entries of blocks that are on DATA, or is
-// damaged as before. A second check goes on.
+// After a crash: the log is as it was, or has fewer entries, of blocks that are on DATA. A cut
+// while a damaged log is emptied may leave entries without their bases. A second check goes on.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,16 @@ struct IntentReport {
   std::vector<meta::CheckReport::Problem> problems;
 };
 
-// Checks the intent log of a META whose journal was replayed. If `repair`, writes its blocks to
-// DATA, flushes it and empties the log. Requires: `repair` only if the pair was opened for writing
-// and META has no damage that meta::check() leaves.
-// Errors: those of flushing DATA and of syncing META.
-Result<IntentReport> check_intent_log(OpenPair& pair, bool repair);
+enum class IntentRepair : uint8_t {
+  kNone,
+  kWithoutLoss,  // the log stays if it holds a block that cannot be brought to DATA
+  kAll,
+};
+
+// Checks the intent log of a META whose journal was replayed. A repair writes its blocks to DATA,
+// flushes it and empties the log. Nothing is repaired if a page of META cannot be read. Requires:
+// a repair only if the pair was opened for writing and META has no damage that meta::check()
+// leaves. Errors: those of flushing DATA and of syncing META.
+Result<IntentReport> check_intent_log(OpenPair& pair, IntentRepair how);
 
 }  // namespace streamfs::pair

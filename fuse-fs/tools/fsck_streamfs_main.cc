@@ -230,10 +230,12 @@ Result<int> examine(const Wishes& wishes) {
   }
   SFS_ASSIGN(meta::CheckReport report,
              meta::check(*pair.region, pair.super, check_options(wishes)));
-  const bool whole = pair.region->lost() == 0;
   // Until META itself is right, it is not known which blocks are a file's.
-  const bool settles = wishes.repairs() && whole && (code_of(report) & kProblemsLeft) == 0;
-  SFS_ASSIGN(const pair::IntentReport intent, pair::check_intent_log(pair, settles));
+  const bool settles = wishes.repairs() && (code_of(report) & kProblemsLeft) == 0;
+  const auto how = wishes.automatic ? pair::IntentRepair::kWithoutLoss : pair::IntentRepair::kAll;
+  SFS_ASSIGN(const pair::IntentReport intent,
+             pair::check_intent_log(pair, settles ? how : pair::IntentRepair::kNone));
+  const bool whole = pair.region->lost() == 0;
   report.problems.insert(report.problems.end(), intent.problems.begin(), intent.problems.end());
   const int code = code_of(report);
   if (whole) SFS_TRY(pair.region->sync());  // before a page that says "clean" may be written back

@@ -24,6 +24,8 @@
 namespace streamfs::data::intent_test {
 namespace {
 
+using pair::IntentRepair;
+
 // A killed filesystem whose log has blocks that are not on DATA.
 class IntentFsck {
  public:
@@ -52,9 +54,9 @@ class IntentFsck {
     rig.put_back(std::move(pair.region));
     return result;
   }
-  pair::IntentReport check(bool repair) {
+  pair::IntentReport check(IntentRepair how) {
     return with_pair([&](pair::OpenPair& pair, const meta::Geometry&) {
-      const auto report = pair::check_intent_log(pair, repair);
+      const auto report = pair::check_intent_log(pair, how);
       EXPECT_TRUE(report.ok()) << report.error().message();
       return *report;
     });
@@ -71,6 +73,14 @@ class IntentFsck {
         region.store_word(geometry.intent_offset(0) + line * kLineSize + kWordSize, 77);
     });
   }
+  // The older slot counts then.
+  void damage_newer_slot() {
+    damage([](pmem::Region& region, const meta::Geometry& geometry) {
+      const uint64_t slots = geometry.intent_offset(0);
+      const bool second = region.load(slots + kLineSize) > region.load(slots);
+      region.store_word(slots + (second ? kLineSize : 0) + kWordSize, 77);
+    });
+  }
   // Damages the newest entry of a block of the file, or the entry on which that builds.
   void damage_entry(size_t block, bool base) {
     damage([&](pmem::Region& region, const meta::Geometry& geometry) {
@@ -82,7 +92,7 @@ class IntentFsck {
     });
   }
   void expect_empty_log() {
-    const pair::IntentReport report = check(false);
+    const pair::IntentReport report = check(IntentRepair::kNone);
     EXPECT_EQ(report.entries, 0U);
     EXPECT_TRUE(report.problems.empty());
     rig.open();
@@ -95,13 +105,13 @@ class IntentFsck {
 
 TEST(IntentFsck, SaysWhatTheLogHoldsAndWritesItToDataIfAsked) {
   IntentFsck fsck;
-  const pair::IntentReport looked = fsck.check(false);
+  const pair::IntentReport looked = fsck.check(IntentRepair::kNone);
   EXPECT_EQ(looked.entries, 6U);
   EXPECT_EQ(looked.blocks, 3U);
   EXPECT_EQ(looked.files, 1U);
   EXPECT_EQ(looked.written_blocks, 0U);
   EXPECT_TRUE(looked.problems.empty());
-  const pair::IntentReport repaired = fsck.check(true);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
   EXPECT_EQ(repaired.written_blocks, 3U);
   EXPECT_TRUE(repaired.problems.empty());
   fsck.expect_empty_log();
@@ -111,11 +121,11 @@ TEST(IntentFsck, SaysWhatTheLogHoldsAndWritesItToDataIfAsked) {
 TEST(IntentFsck, WithADamagedExpiredWordChecksumsTellWhichEntriesAreRight) {
   IntentFsck fsck;
   fsck.damage_expired_word();
-  const pair::IntentReport looked = fsck.check(false);
+  const pair::IntentReport looked = fsck.check(IntentRepair::kNone);
   ASSERT_EQ(looked.problems.size(), 1U);
   EXPECT_NE(looked.problems[0].text.find("expired word"), std::string::npos);
   EXPECT_FALSE(looked.problems[0].repaired);
-  const pair::IntentReport repaired = fsck.check(true);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
   ASSERT_EQ(repaired.problems.size(), 1U);
   EXPECT_TRUE(repaired.problems[0].repaired);
   EXPECT_EQ(repaired.written_blocks, 3U);
@@ -128,26 +138,28 @@ TEST(IntentFsck, WithADamagedExpiredWordChecksumsTellWhichEntriesAreRight) {
 TEST(IntentFsck, WithoutChecksumsADamagedExpiredWordIsSaidToLoseData) {
   IntentFsck fsck(false);
   fsck.damage_expired_word();
-  const pair::IntentReport repaired = fsck.check(true);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
   EXPECT_EQ(repaired.written_blocks, 0U);
   ASSERT_EQ(repaired.problems.size(), 2U);
   const std::string inode = "inode " + std::to_string([&] {
                               fsck.rig.open();
                               return fsck.rig.lookup("f").value;
                             }());
-  EXPECT_NE(repaired.problems[1].text.find(inode + ": 3 blocks"), std::string::npos)
+  EXPECT_NE(
+      repaired.problems[1].text.find(inode + ": fsync'd data of the intent log may be lost (3"),
+      std::string::npos)
       << repaired.problems[1].text;
 }
 
 // Loses the content of one block of three; the others have theirs.
 void expect_one_lost(IntentFsck& fsck, uint64_t lost) {
-  EXPECT_EQ(fsck.check(false).problems.size(), 2U);
-  const pair::IntentReport repaired = fsck.check(true);
+  EXPECT_EQ(fsck.check(IntentRepair::kNone).problems.size(), 2U);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
   EXPECT_EQ(repaired.written_blocks, 2U);
   EXPECT_EQ(repaired.lost_blocks, 1U);
   ASSERT_EQ(repaired.problems.size(), 2U);
   EXPECT_TRUE(repaired.problems[0].repaired);
-  EXPECT_NE(repaired.problems[1].text.find(": 1 blocks"), std::string::npos)
+  EXPECT_NE(repaired.problems[1].text.find("is lost (1 blocks)"), std::string::npos)
       << repaired.problems[1].text;
   fsck.expect_empty_log();
   const InodeId id = fsck.rig.lookup("f");
@@ -184,14 +196,13 @@ TEST(IntentFsck, ABlockThatDataDoesNotTakeIsLostAndTheMountIsWritableAgain) {
   faults.fail_writes_after = 1;
   faults.failures = 1;
   fsck.rig.device().set_faults(faults);
-  const pair::IntentReport repaired = fsck.check(true);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
   fsck.rig.device().set_faults({});
   EXPECT_EQ(repaired.written_blocks, 2U);
   EXPECT_EQ(repaired.lost_blocks, 1U);
   ASSERT_EQ(repaired.problems.size(), 1U);
   EXPECT_TRUE(repaired.problems[0].repaired);
-  EXPECT_NE(repaired.problems[0].text.find("1 blocks of data that was fsync'd are lost"),
-            std::string::npos)
+  EXPECT_NE(repaired.problems[0].text.find("is lost (1 blocks)"), std::string::npos)
       << repaired.problems[0].text;
   fsck.expect_empty_log();
   const InodeId id = fsck.rig.lookup("f");
@@ -203,6 +214,47 @@ TEST(IntentFsck, ABlockThatDataDoesNotTakeIsLostAndTheMountIsWritableAgain) {
   EXPECT_EQ(fsck.content(), blocks(3, 5));
 }
 
+TEST(IntentFsck, AnAutomaticRepairKeepsABlockThatDataDoesNotTake) {
+  IntentFsck fsck;
+  blockdev::Faults faults;
+  faults.fail_writes_after = 1;
+  faults.failures = 1;
+  fsck.rig.device().set_faults(faults);
+  const pair::IntentReport tried = fsck.check(IntentRepair::kWithoutLoss);
+  fsck.rig.device().set_faults({});
+  ASSERT_EQ(tried.problems.size(), 1U);
+  EXPECT_FALSE(tried.problems[0].repaired);
+  const pair::IntentReport again = fsck.check(IntentRepair::kWithoutLoss);
+  EXPECT_EQ(again.written_blocks, 3U);
+  EXPECT_TRUE(again.problems.empty());
+  fsck.expect_empty_log();
+  EXPECT_EQ(fsck.content(), blocks(3, 2));
+}
+
+// Entries that were expired count again with the older slot, but DATA has what META's checksums
+// say.
+TEST(IntentFsck, AnExpiredEntryIsNotWrittenOverNewerData) {
+  IntentFsck fsck;
+  fsck.rig.open();
+  EXPECT_TRUE(fsck.rig.write(fsck.rig.lookup("f"), 0, blocks(3, 5)).ok());
+  EXPECT_TRUE(fsck.rig.fs().sync().ok());
+  fsck.rig.keep_off();
+  fsck.damage_newer_slot();
+  EXPECT_GT(fsck.check(IntentRepair::kNone).entries, 0U);
+  EXPECT_EQ(fsck.check(IntentRepair::kAll).written_blocks, 0U);
+  fsck.expect_empty_log();
+  EXPECT_EQ(fsck.content(), blocks(3, 5));
+}
+
+TEST(IntentFsck, WithoutChecksumsABlockBehindADamagedEntryIsSaidToBeDoubtful) {
+  IntentFsck fsck(false);
+  fsck.damage_entry(0, true);
+  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
+  ASSERT_EQ(repaired.problems.size(), 2U);
+  EXPECT_NE(repaired.problems[1].text.find("may be lost (3 blocks)"), std::string::npos)
+      << repaired.problems[1].text;
+}
+
 // A flush that fails leaves the log as it was.
 TEST(IntentFsck, NothingIsForgottenBeforeDataIsFlushed) {
   IntentFsck fsck;
@@ -210,11 +262,11 @@ TEST(IntentFsck, NothingIsForgottenBeforeDataIsFlushed) {
   faults.fail_flushes_after = 0;
   fsck.rig.device().set_faults(faults);
   fsck.with_pair([](pair::OpenPair& pair, const meta::Geometry&) {
-    EXPECT_FALSE(pair::check_intent_log(pair, true).ok());
+    EXPECT_FALSE(pair::check_intent_log(pair, IntentRepair::kAll).ok());
     return 0;
   });
   fsck.rig.device().set_faults({});
-  EXPECT_EQ(fsck.check(false).blocks, 3U);
+  EXPECT_EQ(fsck.check(IntentRepair::kNone).blocks, 3U);
   fsck.rig.open();
   EXPECT_EQ(fsck.content(), blocks(3, 2));
 }
