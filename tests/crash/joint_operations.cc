@@ -18,7 +18,7 @@
 namespace streamfs::joint {
 namespace list {
 
-// One record cannot replace so many extents, so the fsync is refused and its batch is taken back.
+// A record cannot replace so many extents, so the fsync is refused and its batch is taken back.
 constexpr uint64_t kScatteredBlocks = 48;
 
 // A transaction of a database: its record is synced in the journal before its page changes.

@@ -21,8 +21,8 @@
 namespace streamfs::joint {
 namespace prover {
 
-// The recovery of one state in kRecoveryEvery is cut (kLostRecoveryEvery if META is lost). One
-// state in kWholeEvery is mounted as a whole filesystem; the others go through recover_and_look().
+// The recovery of one state in kRecoveryEvery is cut (kLostRecoveryEvery if META is lost). A whole
+// filesystem is mounted on one state in kWholeEvery; the others go through recover_and_look().
 constexpr uint64_t kRecoveryEvery = 4000, kLostRecoveryEvery = 400, kWholeEvery = 64;
 constexpr const char* kOtherName = "other";
 
