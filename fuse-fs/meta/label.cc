@@ -55,7 +55,8 @@ Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
                              std::to_string(kIntentVersion)};
   }
   if ((label.geometry.features & ~kKnownFeatures) != 0) {
-    return Error{EINVAL, std::string(whose.name) + " has features that this streamfs does not know"};
+    return Error{EINVAL,
+                 std::string(whose.name) + " has features that this streamfs does not know"};
   }
   const bool whole =
       label.geometry.magic == wire::kSuperMagic && label.geometry.version == label.version;

@@ -69,7 +69,7 @@ class IntentFsck {
   }
   void damage_expired_word() {
     damage([](pmem::Region& region, const meta::Geometry& geometry) {
-      for (const uint64_t line : {0, 1})
+      for (const uint64_t line : {0U, 1U})
         region.store_word(geometry.intent_offset(0) + line * kLineSize + kWordSize, 77);
     });
   }
@@ -175,7 +175,7 @@ void expect_one_lost(IntentFsck& fsck, uint64_t lost) {
 
 // The entries behind it are whole, and the checksums say that they are right.
 TEST(IntentFsck, ADamagedEntryLosesItsBlockAloneAndItIsSaid) {
-  for (const uint64_t block : {0, 1, 2}) {
+  for (const uint64_t block : {0U, 1U, 2U}) {
     IntentFsck fsck;
     fsck.damage_entry(block, false);
     expect_one_lost(fsck, block);
@@ -183,7 +183,7 @@ TEST(IntentFsck, ADamagedEntryLosesItsBlockAloneAndItIsSaid) {
 }
 
 TEST(IntentFsck, ADamagedBaseLosesTheBlockThatBuildsOnIt) {
-  for (const uint64_t block : {0, 1, 2}) {
+  for (const uint64_t block : {0U, 1U, 2U}) {
     IntentFsck fsck;
     fsck.damage_entry(block, true);
     expect_one_lost(fsck, block);

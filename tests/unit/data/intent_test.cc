@@ -77,7 +77,7 @@ std::array<uint64_t, 2> fsyncs_of(Rig& rig, const std::vector<uint64_t>& lengths
 }
 
 TEST(Intent, TheLogTakesNoFsyncThatIsLargerThanTheMountOption) {
-  for (const uint64_t max : {0, 1, 7, 126}) {
+  for (const uint64_t max : {0U, 1U, 7U, 126U}) {
     Rig::Options options = Rig::with_intent_log();
     options.meta_bytes = 8 << 20;
     options.intent_log_bytes = 4 << 20;

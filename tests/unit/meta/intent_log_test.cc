@@ -284,7 +284,7 @@ TEST_F(IntentLogTest, EveryCutLeavesWhatWasKept) {
 
 // A log with such a word could give out no sequence above it.
 TEST_F(IntentLogTest, AnImpossibleExpiredWordIsDamage) {
-  for (const uint64_t line : {0, 1}) {
+  for (const uint64_t line : {0U, 1U}) {
     const uint64_t through = ~uint64_t{0} - line;
     const uint64_t at = geometry_.intent_offset(0) + line * kLineSize;
     const uint32_t crc =
@@ -304,7 +304,7 @@ TEST_F(IntentLogTest, EveryCutOfAResetLeavesADamagedLogOrSomeOfItsEntries) {
   const auto log = start();
   put(*log, content(2000, filled(1)));
   put(*log, content(2001, filled(2)));
-  for (const uint64_t line : {0, 1})
+  for (const uint64_t line : {0U, 1U})
     region_.store_word(geometry_.intent_offset(0) + line * kLineSize + kWordSize, 77);
   region_.start_recording();
   IntentLog::salvage(region_, geometry_).value()->reset();
