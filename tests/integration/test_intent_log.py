@@ -58,7 +58,11 @@ def test_a_new_meta_file_has_room_for_the_log(make_pair: Callable[..., Pair], me
     memory.unlink()
     assert "intent log" not in pair.mkfs("-f", option, "--intent-log", "none")
     assert with_log >= memory.stat().st_size + (8 << 20)
-    assert "no intent log" in pair.mkfs("-f", option, "--meta-size", "16M")
+    memory.unlink()
+    assert "no intent log" in pair.mkfs(option, "-f", "--meta-size", "8M")
+    memory.unlink()
+    pair.mkfs("-f", option)
+    assert "intent log of 8.0 MiB" in pair.mkfs("-f", option), "in a file that is there"
 
 
 @pytest.mark.parametrize("option", ["--meta-class=persistent", "--trust-memory"])
@@ -113,9 +117,11 @@ def test_either_copy_of_meta_has_the_log_after_a_kill(
     assert mount.status()["device"]["flushes"] == flushes
     mount.kill()
     memory.with_name(lost).unlink()
-    mount = pair.mount(f"mirror={mirror}")
+    mount = pair.mount("ro", f"mirror={mirror}")
     assert intent(mount)["recovered_blocks"] == 20
     assert_appended(mount / "f", 21)
+    mount.unmount()
+    mount = pair.mount(f"mirror={mirror}")
     append_synced(mount / "f", 21, 3)
     mount.kill()
     mount = pair.mount(f"mirror={mirror}")
