@@ -102,20 +102,23 @@ void declare_tune(CLI::App& app, CommandSet& commands) {
   command->add_option("DATA", arguments->data, "The data device")->required();
   command->add_option("--meta", arguments->meta, "Use this metadata device")->required();
   command->add_option("--mirror", arguments->options.mirror_path, "Use this second copy of META");
-  auto* feature_group = command->add_option_group("feature");
   CLI::Option* enable =
-      feature_group
+      command
           ->add_option("--enable", arguments->enable,
                        "Use the part of META behind its formatted size for an intent log of SIZE "
                        "(default: a sixteenth of META, at least 8M)")
           ->type_name("intent-log[=SIZE]")
           ->check(feature());
-  feature_group
-      ->add_option("--disable", arguments->disable,
-                   "Stop using the intent log; keep its room for a later one")
-      ->type_name("intent-log")
-      ->check(CLI::IsMember({kIntentLogName}));
-  feature_group->require_option(1);
+  CLI::Option* disable = command
+                             ->add_option("--disable", arguments->disable,
+                                          "Stop using the intent log; keep its room for a later "
+                                          "one")
+                             ->type_name("intent-log")
+                             ->check(CLI::IsMember({kIntentLogName}))
+                             ->excludes(enable);
+  command->parse_complete_callback([enable, disable] {
+    if (!*enable && !*disable) throw CLI::RequiredError("--enable or --disable");
+  });
   CLI::Option* declared =
       command
           ->add_option("--meta-class", arguments->meta_class,

@@ -162,7 +162,7 @@ WRONG: list[tuple[str, int, str]] = [
         1,
         "intent_log_max is 0 (the log takes no data) or at least 4K, not 1K",
     ),
-    ("streamctl tune --meta {OTHERMETA} {OTHER}", 64, "Exactly 1 option from [--enable,--disable]"),
+    ("streamctl tune --meta {OTHERMETA} {OTHER}", 64, "--enable or --disable is required"),
     (
         "streamctl tune --enable checksums --meta {OTHERMETA} {OTHER}",
         64,
