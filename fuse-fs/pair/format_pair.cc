@@ -124,8 +124,8 @@ bool log_would_serve(const pmem::Region& region, const FormatPairOptions& option
   return region.meta_class() == pmem::MetaClass::kPersistent || options.trust_memory;
 }
 
-Result<uint64_t> checked_intent_log(const pmem::Region& region, const FormatPairOptions& options) {
-  const uint64_t bytes = *options.intent_log_bytes;
+Result<uint64_t> checked_intent_log(uint64_t bytes, const pmem::Region& region,
+                                    const FormatPairOptions& options) {
   if (bytes == 0 && options.trust_memory)
     return Error{EINVAL, "without an intent log there is nothing to trust META with"};
   if (bytes != 0 && !log_would_serve(region, options))
@@ -141,7 +141,8 @@ Result<uint64_t> checked_intent_log(const pmem::Region& region, const FormatPair
 Result<uint64_t> intent_log_bytes(pmem::Region& region, bool size_is_given,
                                   const FormatPairOptions& options, meta::FormatOptions format) {
   if (options.intent_log_bytes) {
-    SFS_ASSIGN(format.intent_log_bytes, checked_intent_log(region, options));
+    SFS_ASSIGN(format.intent_log_bytes,
+               checked_intent_log(*options.intent_log_bytes, region, options));
   } else if (!log_would_serve(region, options)) {
     return 0;
   } else if (size_is_given) {
