@@ -41,7 +41,7 @@ constexpr uint64_t kPartsOfDirectory =
     kPartsOfUnit + kInodesPerUnit + (kEntries + 1) * kDirSlotsPerUnit;
 
 constexpr uint64_t kIntentShare = 16;
-constexpr uint64_t kIntentMostShare = 4;  // of META: a smaller META has no intent log by default
+constexpr uint64_t kIntentMostShare = 4;  // of a META that the log may leave short of room
 constexpr uint64_t kFirstShare = 8;       // the first heap is the planned heap divided by this
 
 struct Sizes {
@@ -165,11 +165,6 @@ uint64_t meta_size_max(const Superblock& super) {
   return meta_size_max(options);
 }
 
-uint64_t default_intent_log(uint64_t meta_size) {
-  const uint64_t bytes = std::max(intent_log_share(meta_size), kIntentLogLeast);
-  return bytes <= meta_size / kIntentMostShare ? bytes : 0;
-}
-
 uint64_t intent_log_share(uint64_t meta_size) {
   return round_down(meta_size / kIntentShare, kRingSize);
 }
@@ -177,6 +172,14 @@ uint64_t intent_log_share(uint64_t meta_size) {
 uint64_t first_meta_size(const FormatOptions& options) {
   return size_with(options, std::max(planned_heap(options) / kFirstShare, kMiB),
                    largest_map(options));
+}
+
+uint64_t default_intent_log(const FormatOptions& options, uint64_t meta_size) {
+  FormatOptions with_log = options;
+  with_log.intent_log_bytes = std::max(intent_log_share(meta_size), kIntentLogLeast);
+  const bool fits = with_log.intent_log_bytes <= meta_size / kIntentMostShare ||
+                    first_meta_size(with_log) <= meta_size;
+  return fits ? with_log.intent_log_bytes : 0;
 }
 
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,

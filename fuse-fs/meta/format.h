@@ -37,12 +37,13 @@ uint64_t meta_size_max(const FormatOptions& options);
 uint64_t meta_size_max(const Superblock& super);
 // Returns the bytes that a META file begins with.
 uint64_t first_meta_size(const FormatOptions& options);
-// Returns the bytes of the intent log that a persistent META of this size has by default: a
-// sixteenth, at least 8 MiB. 0: META is too small for one.
-uint64_t default_intent_log(uint64_t meta_size);
 // Returns a sixteenth of these bytes of META, in whole segments of the intent log.
 uint64_t intent_log_share(uint64_t meta_size);
-inline constexpr uint64_t kIntentLogLeast = 8 * kMiB;  // of default_intent_log()
+inline constexpr uint64_t kIntentLogLeast = 8 * kMiB;
+// Returns the bytes of the intent log that a persistent META of this size has by default:
+// intent_log_share(), at least kIntentLogLeast. 0: META is too small, because the log would take
+// more than a quarter of it and leave less than first_meta_size().
+uint64_t default_intent_log(const FormatOptions& options, uint64_t meta_size);
 // Return how many files fit: an empty filesystem whose META has so many bytes, or so many free heap
 // units. The estimate has one or two extents and a name of up to 48 bytes for each file, and 8
 // entries for each directory.

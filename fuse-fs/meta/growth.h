@@ -6,8 +6,9 @@
 // map has to grow, maps grow ahead of need where there is room. If planned_meta is larger than the
 // new META, the heap map becomes long enough for it. Otherwise all maps become long enough for a
 // DATA and a heap half as large again as before. The few segments of a region therefore last for
-// many small growths. Thread safety: pure functions, but for find_log_room. Nothing is written
-// here.
+// many small growths.
+//
+// Thread safety: pure functions, but for find_log_room. Nothing is written here.
 #pragma once
 
 #include <algorithm>

@@ -146,13 +146,11 @@ Result<uint64_t> intent_log_bytes(pmem::Region& region, bool size_is_given,
   } else if (!log_would_serve(region, options)) {
     return 0;
   } else if (size_is_given) {
-    if (const uint64_t bytes = meta::default_intent_log(region.size()); bytes > 0) return bytes;
-    format.intent_log_bytes = meta::kIntentLogLeast;
-    if (region.size() >= meta::first_meta_size(format)) return format.intent_log_bytes;
-    if (!options.trust_memory) return 0;
-    return Error{ENOSPC,
-                 "META is too small for an intent log of the default size; --intent-log "
-                 "SIZE or --meta-size SIZE sets another"};
+    format.intent_log_bytes = meta::default_intent_log(format, region.size());
+    if (format.intent_log_bytes == 0 && options.trust_memory)
+      return Error{ENOSPC,
+                   "META is too small for an intent log of the default size; --intent-log "
+                   "SIZE or --meta-size SIZE sets another"};
   } else {
     format.intent_log_bytes =
         std::max(meta::intent_log_share(region.size()), meta::kIntentLogLeast);
