@@ -212,10 +212,7 @@ void print_report(const Words& words, const pair::FormatPairOptions& options,
     fmt::print("        grows by itself to at most {} ({:.2f} % of DATA)\n",
                human_bytes(made.meta_size_max), share(made.meta_size_max));
   }
-  if ((made.super.features & meta::kFeatureDeclared) != 0)
-    fmt::print("        declared persistent: it is believed after a power cut\n");
-  if ((made.super.features & meta::kFeatureTrustMemory) != 0)
-    fmt::print("        trusted: a power cut takes the fsyncs of the last 5 seconds, in order\n");
+  fmt::print("{}", trust_lines(made.super.features, "        "));
   if (const uint64_t bytes = meta::intent_log_bytes(made.super); bytes > 0)
     fmt::print("        intent log of {}\n", human_bytes(bytes));
   else if (made.meta_class == pmem::MetaClass::kPersistent && words.intent_log.empty())

@@ -16,6 +16,7 @@
 #include "base/human_bytes.h"
 #include "base/table.h"
 #include "base/wire/control.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::tools {
 namespace {
@@ -81,6 +82,16 @@ std::string percent_text(uint64_t part, uint64_t whole) {
   return fmt::format(
       "{:.1f} %",
       whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string trust_lines(uint32_t features, std::string_view indent) {
+  std::string lines;
+  if ((features & meta::kFeatureDeclared) != 0)
+    lines += fmt::format("{}declared persistent: it is believed after a power cut\n", indent);
+  if ((features & meta::kFeatureTrustMemory) != 0)
+    lines += fmt::format(
+        "{}trusted: a power cut takes the fsyncs of the last 5 seconds, in order\n", indent);
+  return lines;
 }
 
 std::string inked(std::string_view text, Ink ink, const Style& style) {

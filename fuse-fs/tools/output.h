@@ -37,6 +37,9 @@ std::string ratio_of(const nlohmann::json& object, const char* key);
 uint64_t count_of(const nlohmann::json& object, const char* key);
 std::string percent_text(uint64_t part, uint64_t whole);
 
+// Returns a line for each way in which META's memory was declared: these features of a superblock.
+std::string trust_lines(uint32_t features, std::string_view indent);
+
 enum class Ink : unsigned char { kPlain, kTitle, kGood, kBad };
 std::string inked(std::string_view text, Ink ink, const Style& style);
 

@@ -68,11 +68,7 @@ void print_tuned(const pair::Tuned& tuned, const Style& style) {
   fmt::print("intent log  {}, was {}\n", text(tuned.after), text(tuned.before));
   fmt::print("META        {}, was {}\n", bytes_text(tuned.after.meta_size, style),
              bytes_text(tuned.before.meta_size, style));
-  if ((tuned.after.features & meta::kFeatureDeclared) != 0)
-    fmt::print("            declared persistent: it is believed after a power cut\n");
-  if ((tuned.after.features & meta::kFeatureTrustMemory) != 0)
-    fmt::print(
-        "            trusted: a power cut takes the fsyncs of the last 5 seconds, in order\n");
+  fmt::print("{}", trust_lines(tuned.after.features, "            "));
 }
 
 Result<void> tune(const TuneArguments& arguments, const Style& style) {
