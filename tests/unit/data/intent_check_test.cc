@@ -61,6 +61,16 @@ class IntentFsck {
       return *report;
     });
   }
+  // The second write to DATA fails.
+  pair::IntentReport check_with_a_failing_write(IntentRepair how) {
+    blockdev::Faults faults;
+    faults.fail_writes_after = 1;
+    faults.failures = 1;
+    rig.device().set_faults(faults);
+    const pair::IntentReport report = check(how);
+    rig.device().set_faults({});
+    return report;
+  }
   void damage(const std::function<void(pmem::Region&, const meta::Geometry&)>& how) {
     with_pair([&](pair::OpenPair& pair, const meta::Geometry& geometry) {
       how(*pair.region, geometry);
@@ -192,12 +202,7 @@ TEST(IntentFsck, ADamagedBaseLosesTheBlockThatBuildsOnIt) {
 
 TEST(IntentFsck, ABlockThatDataDoesNotTakeIsLostAndTheMountIsWritableAgain) {
   IntentFsck fsck;
-  blockdev::Faults faults;
-  faults.fail_writes_after = 1;
-  faults.failures = 1;
-  fsck.rig.device().set_faults(faults);
-  const pair::IntentReport repaired = fsck.check(IntentRepair::kAll);
-  fsck.rig.device().set_faults({});
+  const pair::IntentReport repaired = fsck.check_with_a_failing_write(IntentRepair::kAll);
   EXPECT_EQ(repaired.written_blocks, 2U);
   EXPECT_EQ(repaired.lost_blocks, 1U);
   ASSERT_EQ(repaired.problems.size(), 1U);
@@ -216,12 +221,7 @@ TEST(IntentFsck, ABlockThatDataDoesNotTakeIsLostAndTheMountIsWritableAgain) {
 
 TEST(IntentFsck, AnAutomaticRepairKeepsABlockThatDataDoesNotTake) {
   IntentFsck fsck;
-  blockdev::Faults faults;
-  faults.fail_writes_after = 1;
-  faults.failures = 1;
-  fsck.rig.device().set_faults(faults);
-  const pair::IntentReport tried = fsck.check(IntentRepair::kWithoutLoss);
-  fsck.rig.device().set_faults({});
+  const pair::IntentReport tried = fsck.check_with_a_failing_write(IntentRepair::kWithoutLoss);
   ASSERT_EQ(tried.problems.size(), 1U);
   EXPECT_FALSE(tried.problems[0].repaired);
   const pair::IntentReport again = fsck.check(IntentRepair::kWithoutLoss);

@@ -22,48 +22,10 @@
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
 #include "tests/unit/meta/filesystem.h"
+#include "tests/unit/meta/growth_plans.h"
 
 namespace streamfs::meta {
 namespace {
-
-Superblock planned(uint64_t data_blocks, bool log = false) {
-  FormatOptions options;
-  options.data_blocks = data_blocks;
-  options.meta_log = log;
-  return plan_format(first_meta_size(options), pmem::MetaClass::kSynced, options).value();
-}
-
-GrowthRequest of_a_file(const Superblock& now, uint64_t data_blocks) {
-  GrowthRequest request;
-  request.data_blocks = data_blocks;
-  request.meta_bytes = now.meta_size;
-  request.extensible = true;
-  return request;
-}
-
-// Where every piece of every region is stays where it was.
-void expect_nothing_moved(const Superblock& before, const Superblock& after) {
-  const Geometry old = Geometry::from(before).value();
-  const Geometry grown = Geometry::from(after).value();
-  for (uint32_t kind = 0; kind < static_cast<uint32_t>(RegionKind::kCount); ++kind) {
-    const auto region = static_cast<RegionKind>(kind);
-    for (uint64_t at = 0; at < old.region_bytes(region); at += kUnitSize) {
-      ASSERT_EQ(old.region_offset(region, at), grown.region_offset(region, at)) << kind;
-    }
-  }
-  EXPECT_EQ(before.first_data_block, after.first_data_block);
-}
-
-double files_per_block(const Superblock& super) {
-  return static_cast<double>(inodes_possible(super, super.meta_size)) /
-         static_cast<double>(super.data_blocks);
-}
-
-uint64_t segments_of(const Superblock& super, RegionKind kind) {
-  const auto& all = super.regions[static_cast<size_t>(kind)].segments;
-  return static_cast<uint64_t>(
-      std::ranges::count_if(all, [](const Segment& each) { return each.length > 0; }));
-}
 
 TEST(PlanGrowth, WithNothingNewThereIsNothingToDo) {
   const Superblock now = planned(1 << 16);
@@ -424,65 +386,6 @@ TEST(PlanGrowth, ByItselfMetaReachesItsLargestSizeInOneSegment) {
     EXPECT_EQ(segments_of(grown, RegionKind::kHeapMap), 1U) << gib;
     EXPECT_EQ(grown.log_extensions[3], 0U) << gib;
   }
-}
-
-// ---- The intent log's share
-
-Superblock with_intent_log(uint64_t meta_bytes, uint64_t log_bytes) {
-  FormatOptions options;
-  options.data_blocks = 1 << 16;
-  options.intent_log_bytes = log_bytes;
-  return plan_format(meta_bytes, pmem::MetaClass::kPersistent, options).value();
-}
-
-Superblock grown_to(const Superblock& now, uint64_t meta_bytes, uint64_t planned_meta = 0) {
-  GrowthRequest request = of_a_file(now, now.data_blocks);
-  request.wanted_meta = meta_bytes;
-  request.planned_meta = planned_meta;
-  const Result<Superblock> next = plan_growth(now, request);
-  EXPECT_TRUE(next.ok()) << next.error().message();
-  return next.ok() ? *next : now;
-}
-
-TEST(PlanGrowth, TheIntentLogGetsASixteenthOfTheNewRoom) {
-  const Superblock now = with_intent_log(64 * kMiB, 8 * kMiB);
-  const Superblock next = grown_to(now, 192 * kMiB);
-  EXPECT_EQ(intent_log_bytes(next), 16 * kMiB);
-  expect_nothing_moved(now, next);
-  EXPECT_EQ(intent_log_bytes(grown_to(planned(1 << 18), 1024 * kMiB)), 0U) << "it has no log";
-}
-
-TEST(PlanGrowth, TheIntentLogTakesItsShareOfUnevenGrowths) {
-  Superblock now = with_intent_log(16 * kMiB, kRingSize);
-  for (const uint64_t mib : {20U, 25U, 40U}) now = grown_to(now, mib * kMiB);
-  EXPECT_EQ(intent_log_bytes(now), kRingSize + 3 * kRingSize) << "of 24 MiB";
-}
-
-// Small shares are not worth a segment, and the heap never lacks one for the sake of the log.
-TEST(PlanGrowth, TheIntentLogNeverKeepsMetaFromGrowing) {
-  Superblock now = with_intent_log(64 * kMiB, 8 * kMiB);
-  EXPECT_EQ(intent_log_bytes(grown_to(now, 72 * kMiB)), 8 * kMiB);
-  const uint64_t planned = 8192 * kMiB;
-  for (int growth = 0; growth < 20; ++growth)
-    now = grown_to(now, now.meta_size + now.meta_size / 4, planned);
-  EXPECT_GT(intent_log_bytes(now), 12 * kMiB);
-  EXPECT_LE(segments_of(now, RegionKind::kHeap), kMaxSegments - 2);
-  for (int growth = 0; growth < 2; ++growth) {
-    const Result<Superblock> next = plan_growth(now, of_a_file(now, now.data_blocks * 64));
-    ASSERT_TRUE(next.ok()) << next.error().message();
-    now = *next;
-  }
-}
-
-TEST(PlanGrowth, AMetaThatGrowsWithDataKeepsItsFilesAndItsIntentLog) {
-  FormatOptions options;
-  options.data_blocks = 1 << 20;
-  options.intent_log_bytes = 8 * kMiB;
-  const Superblock now =
-      plan_format(first_meta_size(options), pmem::MetaClass::kPersistent, options).value();
-  const Superblock next = plan_growth(now, of_a_file(now, 5 << 20)).value();
-  EXPECT_GT(intent_log_bytes(next), intent_log_bytes(now));
-  EXPECT_GE(files_per_block(next), files_per_block(now) * 0.99);
 }
 
 // An older mkfs made the maps for the size that META has, and not for a larger one.
