@@ -20,6 +20,9 @@ PASSTHROUGH = ROOT / "build" / "deps" / "bin" / "passthrough_hp"
 
 
 OVER_IO_URING = " over io_uring"
+# META there is volatile, unless mkfs is told otherwise: then it emulates persistent memory.
+MEMORY = Path("/dev/shm")
+DECLARED = {"persistent": "--meta-class=persistent", "trusted": "--trust-memory"}
 FLUSHES = 15  # field of Documentation/block/stat.rst
 ENABLED = Path("/sys/module/fuse/parameters/enable_uring")  # by root: echo Y
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.emulated.folders import Folders
 from bench.loop import loop_device, mount_made
+from bench.mounts import DECLARED, MEMORY
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import Ssd
 from bench.streamctl import status, vstreams
@@ -32,9 +33,7 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], "xfs": ["mkfs.xfs
 STUCK_SECONDS = 180.0
 
 
-# META by its name in a bench, and the option of mkfs. META in memory emulates persistent memory.
-META = {"synced": None, "persistent": "--meta-class=persistent", "trusted": "--trust-memory"}
-MEMORY = Path("/dev/shm")
+META = ("synced", *DECLARED)  # a file on the disk, or in memory
 
 
 @dataclass(frozen=True)
@@ -171,13 +170,12 @@ def _set_nothing_aside(filesystem: str, loop: str, mount: Path) -> None:
 
 def _mount_streamfs(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: Folders) -> Control:
     """Put META beside the logs or in memory, the data on the SSD; start the daemon if wanted."""
-    data, meta, declared = f"emu:{ssd.path}", folders.work / "META", META[way.meta]
-    if declared is not None:
+    data, meta, declared = f"emu:{ssd.path}", folders.work / "META", []
+    if way.meta in DECLARED:
         memory = stack.enter_context(TemporaryDirectory(dir=MEMORY, prefix="streamfs-bench-"))
-        meta = Path(memory) / "META"
+        meta, declared = Path(memory) / "META", [DECLARED[way.meta]]
     trace = folders.work / "trace" if way.recorded else None
-    options = [declared] if declared is not None else []
-    output_of([BIN / "mkfs.streamfs", *options, "--meta", meta, data])
+    output_of([BIN / "mkfs.streamfs", *declared, "--meta", meta, data])
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
     options = [f"meta={meta}", f"placement={way.placement}", "idle_work=off"]
     options += [] if trace is None else [f"trace={trace}"]

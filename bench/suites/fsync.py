@@ -19,6 +19,8 @@ from pathlib import Path
 from bench import workloads
 from bench.loop import not_installed, why_not
 from bench.mounts import (
+    DECLARED,
+    MEMORY,
     OVER_IO_URING,
     Mounted,
     ext4,
@@ -35,7 +37,6 @@ from bench.programs.place import ProgramError
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
-MEMORY = Path("/dev/shm")  # META there is volatile, unless mkfs is told otherwise
 ROUNDS, ROUNDS_QUICK = 5, 1
 SECONDS, SECONDS_QUICK = 3, 1
 WRITERS, CLIENTS, MAILERS = 8, 8, 16
@@ -85,9 +86,9 @@ EMULATED = "emulated persistent memory"
 PERSISTENT, TRUSTED = f"persistent META ({EMULATED})", f"trusted META ({EMULATED})"
 NO_LOG = f"{PERSISTENT}, no intent log"
 IN_MEMORY = {  # options of mkfs.streamfs
-    PERSISTENT: ["--meta-class", "persistent"],
-    TRUSTED: ["--trust-memory"],
-    NO_LOG: ["--meta-class", "persistent", "--intent-log", "none"],
+    PERSISTENT: [DECLARED["persistent"]],
+    TRUSTED: [DECLARED["trusted"]],
+    NO_LOG: [DECLARED["persistent"], "--intent-log", "none"],
 }
 HELD_WITH_LOG = {  # against ext4
     ONE: 4.0,
