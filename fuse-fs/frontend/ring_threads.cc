@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -37,7 +36,8 @@ uint64_t ring_thread_faults() {
   std::error_code gone;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
     std::ifstream in(task.path() / "stat");
-    const std::string stat{std::istreambuf_iterator<char>(in), {}};
+    std::string stat;
+    std::getline(in, stat);  // reads nothing, and throws nothing, if the thread has ended
     if (stat.find(begins) != std::string::npos) faults += major_faults(stat);
   }
   return faults;

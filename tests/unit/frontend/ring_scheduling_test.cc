@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "fuse-fs/frontend/ring_threads.h"
+
 namespace streamfs::frontend {
 namespace {
 
@@ -115,6 +117,21 @@ TEST(RingScheduler, AThreadOfAnotherPolicyKeepsIt) {
     for (int i = 0; i < 100; ++i) ring.request();
     EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
   }).join();
+}
+
+// A thread that ends while its file in /proc is read gives ESRCH.
+TEST(RingThreads, ThreadsThatEndWhileTheirFaultsAreCountedAreLeftOut) {
+  std::atomic<bool> over{false};
+  std::thread coming_and_going([&] {
+    while (!over) {
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 8; ++i) threads.emplace_back([] {});
+      for (std::thread& thread : threads) thread.join();
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) EXPECT_EQ(ring_thread_faults(), 0U);
+  over = true;
+  coming_and_going.join();
 }
 
 }  // namespace
