@@ -23,7 +23,7 @@ bool Absorber::refuse(Reason reason) {
 // the cache or on the device.
 Result<bool> Absorber::absorb(InodeId id, InodeState& state, bool data_only) {
   SFS_TRY(core_.epochs.begin_writing());
-  state.syncs.store(true, std::memory_order_relaxed);
+  state.logged_max.store(bytes_max() / kBlockSize, std::memory_order_relaxed);
   const RangeLock::Guard guard(state.blocks, 0, RangeLock::kToTheEnd, RangeLock::Access::kShared);
   if (!guard) return would_wait();
   const MutexLock one_at_a_time(state.absorbing);

@@ -27,7 +27,8 @@ struct InodeState {
   // ---- With an intent log (absorber.h)
   Mutex absorbing;                        // after `blocks`, before the engine's locks
   std::atomic<uint64_t> device_epoch{0};  // of the newest write that no cache holds
-  std::atomic<bool> syncs{false};         // an fsync of the file was asked for
+  // The most blocks that an fsync of the file logs. 0: no fsync of it was asked for.
+  std::atomic<uint64_t> logged_max{0};
 
   void wrote_in(uint64_t epoch) { raise(last_epoch, epoch); }
   void wrote_to_device_in(uint64_t epoch) { raise(device_epoch, epoch); }

@@ -23,7 +23,6 @@ namespace streamfs::data {
 namespace {
 
 constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, with a microsecond of other work
-constexpr uint64_t kLoggedMax = 64;       // blocks of an overwrite that prepares for an fsync
 
 }  // namespace
 
@@ -80,12 +79,12 @@ void WriteJob::on_device(uint64_t epoch) {
 
 bool WriteJob::stays_in_memory() const {
   uint64_t fresh = 0;
-  const bool moves = logs();
+  const bool moves = logs(), passes = passes_cache();
   for (const meta::Piece& piece : pieces_) {
     const bool replaces =
         !piece.hole && !piece.unwritten && core_.write_cache.holds(piece.block, piece.length);
     if (replaces) continue;
-    if (piece.unwritten || (!piece.hole && !moves)) return false;
+    if (passes || piece.unwritten || (!piece.hole && !moves)) return false;
     fresh += piece.length;
   }
   return core_.write_cache.takes(fresh);
@@ -94,8 +93,15 @@ bool WriteJob::stays_in_memory() const {
 // Returns whether an overwrite takes new blocks for the sake of the next fsync: it can be absorbed
 // only if the write cache holds the data. A file that was never synced is overwritten in place.
 bool WriteJob::logs() const {
-  return core_.epochs.logs() && state_.syncs.load(std::memory_order_relaxed) &&
-         count_ <= kLoggedMax && core_.write_cache.takes(count_) && !core_.engine.heap_scarce();
+  return count_ <= state_.logged_max.load(std::memory_order_relaxed) &&
+         core_.write_cache.takes(count_) && !core_.engine.heap_scarce();
+}
+
+// Returns whether new blocks go straight to the device: the next fsync is too large for the intent
+// log, and the device can write them while the kernel sends more.
+bool WriteJob::passes_cache() const {
+  const uint64_t most = state_.logged_max.load(std::memory_order_relaxed);
+  return most > 0 && count_ > most;
 }
 
 // Also maps the block before the range, because an append goes right behind it.
@@ -389,7 +395,8 @@ void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t cou
   const ConstBytes bytes = image(head.page, count);
   const blockdev::WriteTag tag{core_.device.placement(head.stream),
                                core_.placement.shown(vstream_)};
-  if (core_.write_cache.put(attributes_.id, head.block, bytes, tag, head.is_new())) return;
+  const bool fresh = head.is_new() && !passes_cache();
+  if (core_.write_cache.put(attributes_.id, head.block, bytes, tag, fresh)) return;
   all_cached_ = false;
   if (may_wait())
     batch.write(head.block, bytes, tag);

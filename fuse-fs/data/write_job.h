@@ -62,6 +62,7 @@ class WriteJob {
   Result<void> map();
   bool stays_in_memory() const;
   bool logs() const;
+  bool passes_cache() const;
   bool moves(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> find_slots();
   Result<void> prepare();

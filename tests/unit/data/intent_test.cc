@@ -102,6 +102,27 @@ TEST(Intent, ASmallLogTakesFsyncsOfAtMostAQuarterOfIt) {
   EXPECT_EQ(counts, (std::array<uint64_t, 2>{1, 1}));
 }
 
+// A write that no fsync could log gains nothing in the cache once the file is known to be fsync'd.
+TEST(Intent, OnceAFileWasSyncedWritesTooLargeForTheLogGoStraightToTheDevice) {
+  Rig rig(Rig::with_intent_log());
+  begin(rig);
+  const InodeId id = rig.create("f");
+  const uint64_t large = rig.fs().status()->intent.fsync_bytes_max / kBlockSize + 1;
+  const uint64_t before = costs(rig).writes;
+  ASSERT_TRUE(rig.write(id, 0, blocks(large, 1)).ok());
+  EXPECT_EQ(costs(rig).writes, before);
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  const uint64_t synced = costs(rig).writes;
+  ASSERT_TRUE(rig.write(id, large * kBlockSize, blocks(large - 1, 2)).ok());
+  EXPECT_EQ(costs(rig).writes, synced);
+  ASSERT_TRUE(rig.write(id, 2 * large * kBlockSize, blocks(large, 3)).ok());
+  EXPECT_GT(costs(rig).writes, synced);
+  const uint64_t on_device = rig.fs().status()->intent.refused_on_device;
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  EXPECT_EQ(rig.fs().status()->intent.refused_on_device, on_device + 1);
+  EXPECT_TRUE(rig.check().problems.empty());
+}
+
 TEST(Intent, WhatIsOverwrittenBeforeItsRoundIsNeverWritten) {
   Rig rig(Rig::with_intent_log());
   begin(rig);
