@@ -78,6 +78,19 @@ Result<void> check_map_unit(const Geometry& geometry) {
   return {};
 }
 
+// Vishwakarma (2019): four streams, and garbage collection that ignores them.
+Result<void> check_ftl(const Geometry& geometry) {
+  if (geometry.ftl != FtlKind::kEmmc) return {};
+  if (geometry.streams != kEmmcStreams || geometry.gc_mode != GcMode::kShared || geometry.plp)
+    return impossible(
+        "an eMMC has 4 streams beside the default one, one active block for copies and a volatile "
+        "buffer");
+  if (geometry.map_unit_pages != 1) return impossible("an eMMC maps pages of 4 KiB");
+  if (geometry.failures.any() || geometry.bad_blocks != 0)
+    return impossible("this eMMC's flash does not fail");
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(GcMode mode) {
@@ -112,6 +125,12 @@ std::string_view name_of(FtlKind ftl) {
   return ftl == FtlKind::kEmmc ? "emmc" : "page-map";
 }
 
+Result<FtlKind> ftl_of(std::string_view name) {
+  for (const FtlKind ftl : {FtlKind::kPageMap, FtlKind::kEmmc})
+    if (name == name_of(ftl)) return ftl;
+  return Error{EINVAL, fmt::format("no FTL {}; there are page-map, emmc", name)};
+}
+
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {
   NandShape shape;
   shape.cell = cell;
@@ -144,6 +163,7 @@ Result<void> check_geometry(const Geometry& geometry) {
     return impossible(fmt::format("{} streams, at most {}", geometry.streams, kMaxStreams));
   SFS_TRY(check_shape(geometry));
   SFS_TRY(check_map_unit(geometry));
+  SFS_TRY(check_ftl(geometry));
   if (geometry.physical_pages() >= kNoPage) return impossible("more than 16 TiB of flash");
   if (geometry.low_water < 1) return impossible("no free block kept for garbage collection");
   if (geometry.failures.program_per_billion > kAlways ||

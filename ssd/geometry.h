@@ -20,6 +20,7 @@ inline constexpr uint32_t kNoBlock = UINT32_MAX;
 inline constexpr uint64_t kPageBytes = kBlockSize;
 inline constexpr uint32_t kFlashPagePages = 4;  // a 16 KiB flash page holds 4 logical pages
 inline constexpr uint16_t kMaxStreams = 128;
+inline constexpr uint16_t kEmmcStreams = 5;     // the default one included
 inline constexpr uint32_t kReserveBlocks = 12;  // beside the requested spare
 inline constexpr size_t kPendingErases = 4;     // dead blocks that may wait for buffered pages
 inline constexpr uint32_t kMaxMapUnitPages = 16;
@@ -47,13 +48,15 @@ std::string_view name_of(VictimKind victim);  // greedy, cost-benefit
 // Errors: EINVAL for another name.
 Result<VictimKind> victim_of(std::string_view name);
 
-// The FTL that wrote an image. No other FTL can read it.
+// The FTL of an image. No other FTL can read it.
 enum class FtlKind : uint8_t {
-  kPageMap = 0,  // ssd.h
-  kEmmc = 1,     // ftl/emmc/device.h
+  kPageMap = 0,  // ftl/page_map.h
+  kEmmc = 1,     // ftl/emmc/firmware.h
 };
 inline constexpr uint8_t kFtlKinds = 2;
 std::string_view name_of(FtlKind ftl);  // page-map, emmc
+// Errors: EINVAL for another name.
+Result<FtlKind> ftl_of(std::string_view name);
 
 // Bits of a cell. A wordline holds that many flash pages a plane, programmed in one shot.
 enum class Cell : uint8_t { kSlc = 1, kMlc = 2, kTlc = 3 };

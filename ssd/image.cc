@@ -212,14 +212,7 @@ Result<void> Image::read_header(const std::string& path) {
     return Error{EINVAL, fmt::format("{}: truncated: {} bytes of {}", path, st.st_size,
                                      offsets_.file_bytes)};
   uuid_ = uuid_text(header.uuid);
-  path_ = path;
   return {};
-}
-
-Result<void> Image::made_for(FtlKind ftl) const {
-  if (geometry_.ftl == ftl) return {};
-  return Error{EINVAL, fmt::format("{}: an image of the FTL {}, not of {}", path_,
-                                   name_of(geometry_.ftl), name_of(ftl))};
 }
 
 Result<void> Image::map(Access access) {

@@ -42,8 +42,6 @@ class Image {
   int fd() const { return fd_; }
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return uuid_; }
-  // Returns EINVAL, with the FTL's name, for an image of another FTL.
-  Result<void> made_for(FtlKind ftl) const;
   // Write and read the flash; return errno values, 0 for none. Writes are in whole map units, reads
   // in pages of 4 KiB. An eMMC's log of contexts lies at addresses behind the blocks.
   int write_flash(Ppn at, ConstBytes data);
@@ -75,7 +73,7 @@ class Image {
   uint64_t map_bytes_ = 0;
   Geometry geometry_;
   ImageOffsets offsets_{};
-  std::string uuid_, path_;
+  std::string uuid_;
 };
 
 // Returns a consistent copy of the holder's counts, in any process. If the holder died during an

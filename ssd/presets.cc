@@ -33,7 +33,11 @@ GeometryRequest device(uint64_t user_bytes, uint32_t streams, const NandShape& n
 
 // Vishwakarma (2019): 64 GB in 1,365 blocks of 48 MiB; the source says neither spare nor cells.
 GeometryRequest emmc_64g() {
-  return device(1365 * 48 * kMiB, 5, {1, 1, 1, 4, 256, Cell::kTlc}, false, GcMode::kShared);
+  GeometryRequest request = emmc_request();
+  request.ftl = FtlKind::kPageMap;
+  request.user_bytes = 1365 * 48 * kMiB;
+  request.nand = NandShape{1, 1, 1, 4, 256, Cell::kTlc};
+  return request;
 }
 
 // Yong (2021): 270 GiB of flash for 256 GiB, of which 3 % are kept free.
@@ -46,6 +50,15 @@ GeometryRequest vstream_256g() {
 }
 
 }  // namespace
+
+GeometryRequest emmc_request() {
+  GeometryRequest request;
+  request.ftl = FtlKind::kEmmc;
+  request.streams = kEmmcStreams;
+  request.plp = false;
+  request.gc_mode = GcMode::kShared;
+  return request;
+}
 
 std::span<const Preset> presets() {
   static const std::array<Preset, 5> all = {

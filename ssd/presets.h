@@ -19,6 +19,9 @@ struct Preset {
 
 std::span<const Preset> presets();
 
+// Returns the request of an eMMC with streams (ftl/emmc/firmware.h) without a size.
+GeometryRequest emmc_request();
+
 // Errors: EINVAL for an unknown name; the message lists the known names.
 Result<GeometryRequest> find_preset(std::string_view name);
 

@@ -1,5 +1,5 @@
-// The emulated multi-stream SSD in one image file: 4 KiB pages, page-mapped, garbage-collected, on
-// emulated NAND that keeps the rules of real NAND (media/image_media.h).
+// The emulated multi-stream SSD in one image file: 4 KiB pages on emulated NAND that keeps the
+// rules of real NAND (media/image_media.h). The image says which FTL it has (FtlKind).
 //
 // Thread safety: every method from any thread; writes, trims and flushes run one at a time, reads
 // beside each other. The image is locked while open. Media I/O runs in the caller's thread under
@@ -20,15 +20,13 @@
 
 #include "base/mutex.h"
 #include "ssd/background.h"
-#include "ssd/ftl/page_map.h"
+#include "ssd/ftl/firmware.h"
 #include "ssd/idle_work.h"
 #include "ssd/image.h"
 #include "ssd/latency.h"
-#include "ssd/media/image_media.h"
 #include "ssd/media/nand_faults.h"
 #include "ssd/real_time.h"
 #include "ssd/stats.h"
-#include "ssd/victim/device_victim.h"
 
 namespace streamfs::ssd {
 
@@ -47,8 +45,7 @@ struct SsdOptions {
 
 class Ssd {
  public:
-  // Errors: those of Image::open; EINVAL for an image of another FTL; EIO for a power cut during
-  // recovery.
+  // Errors: those of Image::open; EIO for a power cut during recovery.
   static Result<std::unique_ptr<Ssd>> open(const std::string& path, const SsdOptions& options);
 
   const Geometry& geometry() const { return geometry_; }
@@ -82,22 +79,24 @@ class Ssd {
   // a read-only device.
   IdleReport run_idle(const IdleLimits& limits);
   Urgency urgency(const IdleLimits& limits = {});
-  struct Wear {
-    uint32_t least, most;  // erases of good blocks
-  };
   Wear wear();
 
   SsdStats stats();
   void reset_stats();  // does nothing on a read-only device
 
- private:
-  using Ftl = PageMap<ImageMedia, DeviceVictim, StreamRouter>;
+  // Calls `with` for what only one kind of firmware has. It must not change the counters.
+  template <typename With>
+  auto with_firmware(const With& with) {
+    const WriteLock lock(ftl_mutex_);
+    return with(*firmware_);
+  }
 
+ private:
   // Brackets a change of the counters that other processes see.
   class Change {
    public:
     explicit Change(Ssd& ssd) : ssd_(ssd), update_(ssd.image_->shared()) {}
-    ~Change() { ssd_.live().occupied_blocks = ssd_.units_.blocks - ssd_.ftl_.free_blocks(); }
+    ~Change() { ssd_.live().occupied_blocks = ssd_.units_.blocks - ssd_.firmware_->free_blocks(); }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
 
@@ -119,8 +118,8 @@ class Ssd {
   bool idle_time_is_over(const IdleLimits& limits);
   bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
                  Acknowledgement& done);
-  int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
-  int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
+  int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, uint16_t stream);
+  int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, uint16_t stream);
   Counters& counters() { return read_only_ ? idle_.now : image_->shared().now; }
   LiveCounts& live() { return read_only_ ? idle_.live : image_->shared().live; }
 
@@ -138,10 +137,7 @@ class Ssd {
   Mutex reading_mutex_;    // protects counters and latency_ while ftl_mutex_ is shared
   LatencyModel latency_;
   SeededFailures own_faults_;
-  ImageMedia media_;
-  DeviceVictim victim_;
-  StreamRouter router_;
-  Ftl ftl_;
+  const std::unique_ptr<Firmware> firmware_;
   Bursts bursts_;
 };
 

@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "ssd/background.h"
 #include "ssd/counters.h"
+#include "ssd/ftl/firmware.h"
 #include "ssd/geometry.h"
 #include "ssd/idle_work.h"
 #include "ssd/real_time.h"
@@ -20,7 +21,7 @@ constexpr uint64_t kStepPages = 64;  // pages copied before the host has its tur
 
 Urgency Ssd::urgency(const IdleLimits& limits) {
   const ReadLock lock(ftl_mutex_);
-  return urgency_of(units_, ftl_.free_blocks(), limits);
+  return urgency_of(units_, firmware_->free_blocks(), limits);
 }
 
 // Does a step of garbage collection or, if that has nothing to do, of wear levelling.
@@ -31,14 +32,14 @@ bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
   Counters& count = counters();
   const uint64_t copied = count.gc_pages, erased = count.erases;
   if (real_time_.on()) latency_.wall_arrives(real_time_.now_ns(), 0);
-  const IdleStep step = ssd::idle_step(ftl_, units_, limits, most);
+  const IdleStep step = firmware_->idle_step(limits, most);
   const bool worked = step != IdleStep::kNothing, wear = step == IdleStep::kLevelled;
   const uint64_t pages = count.gc_pages - copied;
   (wear ? report.wear_pages : report.gc_pages) += pages;
   (wear ? count.wear_pages : count.idle_gc_pages) += pages;
   report.erases += count.erases - erased;
   if (worked) acknowledge(&done, latency_.wall_drained_ns());
-  return worked && media_.powered();
+  return worked && firmware_->powered();
 }
 
 IdleReport Ssd::run_idle(const IdleLimits& limits) {
@@ -46,7 +47,7 @@ IdleReport Ssd::run_idle(const IdleLimits& limits) {
   {
     const WriteLock lock(ftl_mutex_);
     bursts_.ended(counters().host_pages / geometry_.map_unit_pages, units_);
-    now = bursts_.by_experience(limits, units_, ftl_.host_victim_share());
+    now = bursts_.by_experience(limits, units_, firmware_->host_victim_share());
     if (limits.idle_ns != 0) latency_.rest();
   }
   const IdleReport report = idle_steps(now);
@@ -84,10 +85,9 @@ IdleReport Ssd::idle_steps(const IdleLimits& limits) {
   return report;
 }
 
-Ssd::Wear Ssd::wear() {
+Wear Ssd::wear() {
   const ReadLock lock(ftl_mutex_);
-  const auto [least, most] = ftl_.wear();
-  return {least, most};
+  return firmware_->wear();
 }
 
 }  // namespace streamfs::ssd

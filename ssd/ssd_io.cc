@@ -12,7 +12,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "ssd/counters.h"
-#include "ssd/ftl/router.h"
 #include "ssd/geometry.h"
 #include "ssd/latency.h"
 #include "ssd/media/image_media.h"
@@ -38,21 +37,21 @@ Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStr
   SFS_TRY(check_range(page, pages));
   if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
   const bool known = !streams_off_ && pstream.value < geometry_.streams;
-  const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
+  const auto stream = static_cast<uint16_t>(known ? pstream.value : 0);
   const uint64_t arrived_ns = real_time_.now_ns();
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);
   if (!streams_off_ && !known) ++counters().unknown_placements;
   if (real_time_.on()) latency_.wall_arrives(arrived_ns, static_cast<uint32_t>(pages));
   latency_.begin_write(static_cast<uint32_t>(pages));
-  const int error = write_units(page, bytes, vstream, frontier);
+  const int error = write_units(page, bytes, vstream, stream);
   latency_.end_write();
   acknowledge(acknowledged, latency_.wall_accepted_ns());
   if (error == kDataDamaged) return read_error(error, page, static_cast<uint32_t>(pages));
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: write"}) : Result<void>());
 }
 
-int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
+int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, uint16_t stream) {
   const uint64_t unit = geometry_.map_unit_pages;
   while (!bytes.empty()) {
     const uint64_t within = page % unit;
@@ -60,11 +59,11 @@ int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, Frontie
     int error = 0;
     if (within == 0 && pages >= unit) {
       pages = round_down(pages, unit);
-      error = ftl_.write(static_cast<Lpn>(page / unit), static_cast<uint32_t>(pages / unit),
-                         frontier, vstream.value, bytes.data());
+      error = firmware_->write(static_cast<Lpn>(page / unit), static_cast<uint32_t>(pages / unit),
+                               stream, vstream.value, bytes.data());
     } else {
       pages = std::min(pages, unit - within);
-      error = write_part(page, bytes.first(pages * kPageBytes), vstream, frontier);
+      error = write_part(page, bytes.first(pages * kPageBytes), vstream, stream);
     }
     if (error != 0) return error;
     page += pages;
@@ -74,7 +73,7 @@ int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, Frontie
 }
 
 // Writes pages of one map unit. The unit's other pages are read and programmed again with them.
-int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
+int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, uint16_t stream) {
   const uint32_t unit = geometry_.map_unit_pages;
   const auto target = static_cast<Lpn>(page / unit);
   const uint64_t others = unit - bytes.size() / kPageBytes;
@@ -82,22 +81,22 @@ int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, Frontier
   if (const Ppn at = place_of(uint64_t{target} * unit); at == kNoPage) {
     std::memset(unit_buffer_.data(), 0, unit_buffer_.size());
   } else {
-    if (const int error = media_.read(at, unit_buffer_.data(), unit)) return error;
+    if (const int error = firmware_->read(at, unit_buffer_.data(), unit)) return error;
     latency_.read_for_write(at, unit);
     count.rmw_reads += others;
   }
   std::memcpy(unit_buffer_.data() + page % unit * kPageBytes, bytes.data(), bytes.size());
-  const int error = ftl_.write(target, 1, frontier, vstream.value, unit_buffer_.data());
+  const int error = firmware_->write(target, 1, stream, vstream.value, unit_buffer_.data());
   if (error != 0) return error;
   count.host_pages -= others;
-  count.streams[frontier].host_pages -= others;
+  count.streams[stream].host_pages -= others;
   count.rmw_pages += others;
   return 0;
 }
 
 Ppn Ssd::place_of(uint64_t page) const {
   const uint32_t unit = geometry_.map_unit_pages;
-  const Ppn at = ftl_.location(static_cast<Lpn>(page / unit));
+  const Ppn at = firmware_->location(static_cast<Lpn>(page / unit));
   return at == kNoPage ? kNoPage : static_cast<Ppn>(at * unit + page % unit);
 }
 
@@ -138,7 +137,7 @@ Result<void> Ssd::read(uint64_t page, Bytes bytes, Acknowledgement* acknowledged
       std::memset(part.data(), 0, part.size());
       continue;
     }
-    if (const int error = media_.read(at, part.data(), run))
+    if (const int error = firmware_->read(at, part.data(), run))
       return read_error(error, page + i, run);
     const MutexLock reading(reading_mutex_);
     if (!latency && real_time_.on())
@@ -163,9 +162,7 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
   const Change change(*this);
   for (uint64_t i = div_round_up(page, unit); i < (page + count) / unit; ++i) {
     const auto lpn = static_cast<Lpn>(i);
-    if (!ftl_.live(lpn)) continue;
-    media_.trimmed(lpn, ftl_.take_sequence());
-    ftl_.trim(lpn);
+    if (firmware_->location(lpn) != kNoPage) firmware_->trim(lpn);
   }
   return powered({});
 }
@@ -174,7 +171,7 @@ Result<void> Ssd::release(PStreamId pstream) {
   if (read_only_ || pstream.value >= geometry_.streams) return {};
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);
-  ftl_.seal(static_cast<FrontierId>(pstream.value));
+  firmware_->release(static_cast<uint16_t>(pstream.value));
   return powered({});
 }
 
@@ -185,7 +182,7 @@ Result<void> Ssd::flush(Acknowledgement* acknowledged) {
   const Change change(*this);
   ++counters().flushes;
   if (real_time_.on()) latency_.wall_arrives(arrived_ns, 0);
-  const int error = ftl_.flush();
+  const int error = firmware_->flush();
   acknowledge(acknowledged,
               geometry_.plp ? latency_.wall_accepted_ns() : latency_.wall_drained_ns());
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: flush"}) : Result<void>());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,8 @@ Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::
                                                                      const EmulatedNvme& kind,
                                                                      const OpenOptions& options) {
   SFS_ASSIGN(std::unique_ptr<ssd::Ssd> ssd, ssd::Ssd::open(path, ssd_options(options)));
+  if (ssd->geometry().ftl == ssd::FtlKind::kEmmc)
+    return Error{EINVAL, path + " is an eMMC and has no NVMe controller"};
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 

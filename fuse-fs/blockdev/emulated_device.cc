@@ -14,6 +14,15 @@
 
 namespace streamfs::blockdev {
 
+namespace {
+
+std::string mechanism_of(const ssd::Geometry& geometry) {
+  if (geometry.ftl == ssd::FtlKind::kEmmc) return "emulated eMMC contexts";
+  return geometry.streams > 1 ? "emulated streams" : "none";
+}
+
+}  // namespace
+
 ssd::SsdOptions ssd_options(const OpenOptions& options) {
   ssd::SsdOptions ssd;
   ssd.read_only = options.read_only;
@@ -38,7 +47,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            geometry.streams,
            geometry.pages_per_block,
            geometry.plp,
-           geometry.streams > 1 ? "emulated streams" : "none",
+           mechanism_of(geometry),
            "",
            "memory",
            std::string(name_of(geometry.gc_mode)),

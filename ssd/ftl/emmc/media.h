@@ -29,11 +29,13 @@ class Media {
   Media(Image& image, LatencyModel& latency, NandFaults* faults);
   void restore(const SpareScan& scan);  // takes the state that power-up found
 
-  ImageMedia& flash() { return flash_; }
   // Returns false after a power cut.
   bool write_context();
   ContextLog& log() { return log_; }
   bool powered() const { return flash_.powered() && powered_; }
+  int read(Ppn first, std::byte* data, uint32_t pages) const {
+    return flash_.read(first, data, pages);
+  }
 
   // ---- The calls of PageMap: see ImageMedia. opened() may write a context and so lose the power.
   int store(Ppn at, const std::byte* data, uint32_t pages) { return flash_.store(at, data, pages); }

@@ -187,7 +187,7 @@ TEST_F(Background, WearIsLevelledWhereDataLiesStill) {
       (void)ssd->run_idle({.stop = stop, .valid_limit = 0, .wear_spread = 8});
       ASSERT_LE(steps, kMostSteps) << "it finds something to level again and again";
     }
-    const Ssd::Wear wear = ssd->wear();
+    const Wear wear = ssd->wear();
     EXPECT_EQ(wear.most - wear.least > 20, !levels) << wear.least << " to " << wear.most;
     EXPECT_EQ(ssd->stats().wear_bytes > 0, levels);
     check(*ssd, model_);

@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <ios>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -15,8 +18,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "ssd/emmc_card.h"
 #include "ssd/ftl/emmc/active_block.h"
-#include "ssd/ftl/emmc/device.h"
 #include "ssd/ftl/emmc/interface.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
@@ -32,20 +35,30 @@ constexpr uint64_t kPages = 1024;
 
 GeometryRequest small_emmc() {
   GeometryRequest request = *find_preset("emmc-64g");
+  request.ftl = FtlKind::kEmmc;
   request.user_bytes = kPages * kPageBytes;
   request.nand = NandShape{1, 1, 1, 1, 8, Cell::kSlc};  // blocks of 32 pages, wordlines of 4
   request.spare = 0.4;
   return request;
 }
 
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+uint64_t host_pages(EmmcCard& card, uint8_t stream) {
+  return card.ssd().stats().streams.at(stream).written_bytes / kPageBytes;
+}
+
 class EmmcTest : public ::testing::Test {
  protected:
   void create() {
-    const Result<void> made = Device::create(path_, small_emmc());
+    const Result<void> made = Image::create(path_, *plan_geometry(small_emmc()), false);
     ASSERT_TRUE(made.ok()) << made.error().message();
   }
-  std::unique_ptr<Device> open(const Device::Options& options = {}) {
-    Result<std::unique_ptr<Device>> device = Device::open(path_, options);
+  std::unique_ptr<EmmcCard> open(const SsdOptions& options = {}) {
+    Result<std::unique_ptr<EmmcCard>> device = EmmcCard::open(path_, options);
     EXPECT_TRUE(device.ok()) << device.error().message();
     return device.ok() ? std::move(*device) : nullptr;
   }
@@ -85,12 +98,11 @@ TEST_F(EmmcTest, WritesGoToTheActiveBlockOfTheirStream) {
   const auto device = open();
   for (uint8_t id = 0; id <= kStreams; ++id)
     ASSERT_TRUE(device->write(cmd23_argument(8, id), 8 * id, content(8 * id, 8, 1)).ok());
-  for (uint8_t id = 0; id <= kStreams; ++id)
-    EXPECT_EQ(device->counters().streams[id].host_pages, 8u);
+  for (uint8_t id = 0; id <= kStreams; ++id) EXPECT_EQ(host_pages(*device, id), 8u);
   ASSERT_TRUE(device->write_ext_csd(kExtCsdStreams, 0).ok());
   EXPECT_EQ(device->read_ext_csd(kExtCsdStreams), 0);
   ASSERT_TRUE(device->write(cmd23_argument(8, 2), 100, content(100, 8, 1)).ok());
-  EXPECT_EQ(device->counters().streams[2].host_pages, 8u);
+  EXPECT_EQ(host_pages(*device, 2), 8u);
   EXPECT_EQ(device->write_ext_csd(kExtCsdStreams, 2).error().code, EINVAL);
   EXPECT_EQ(device->write_ext_csd(5, 1).error().code, EINVAL);
 }
@@ -101,15 +113,15 @@ TEST_F(EmmcTest, AFullDeviceHasNoStreams) {
   for (uint64_t page = 0; page < kPages; page += 8)
     ASSERT_TRUE(device->write(cmd23_argument(8, 1), page, content(page, 8, 1)).ok());
   EXPECT_FALSE(device->streams_on());
-  EXPECT_NEAR(static_cast<double>(device->counters().streams[1].host_pages), 0.9 * kPages, 8);
-  ASSERT_TRUE(device->trim(0, kPages / 2).ok());
+  EXPECT_NEAR(static_cast<double>(host_pages(*device, 1)), 0.9 * kPages, 8);
+  ASSERT_TRUE(device->ssd().trim(0, kPages / 2).ok());
   EXPECT_TRUE(device->streams_on());
 }
 
 TEST_F(EmmcTest, PowerUpLooksOnlyWhereTheContextDoesNotKnow) {
   create();
   auto device = open();
-  EXPECT_EQ(device->blocks_read(), device->geometry().blocks);
+  EXPECT_EQ(device->blocks_read(), device->ssd().geometry().blocks);
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) {
     const uint64_t page = random() % (kPages - 8);
@@ -119,22 +131,60 @@ TEST_F(EmmcTest, PowerUpLooksOnlyWhereTheContextDoesNotKnow) {
   }
   device.reset();
   device = open();
-  EXPECT_LT(device->blocks_read(), device->geometry().blocks / 2);
+  EXPECT_LT(device->blocks_read(), device->ssd().geometry().blocks / 2);
 }
 
-TEST_F(EmmcTest, ImagesOfAnotherFtlAreRefused) {
+TEST_F(EmmcTest, AnImageOfAnotherFtlIsNoCard) {
+  GeometryRequest request = small_emmc();
+  request.ftl = FtlKind::kPageMap;
+  ASSERT_TRUE(Image::create(path_, *plan_geometry(request), false).ok());
+  const auto card = EmmcCard::open(path_, {});
+  ASSERT_FALSE(card.ok());
+  EXPECT_EQ(card.error().code, EINVAL);
+  EXPECT_NE(card.error().context.find("an image of the FTL page-map"), std::string::npos);
+}
+
+TEST_F(EmmcTest, AnEmmcThatThePaperDoesNotKnowIsRefused) {
+  const auto refused = [](auto change) {
+    GeometryRequest request = small_emmc();
+    change(request);
+    const Result<Geometry> geometry = plan_geometry(request);
+    return !geometry.ok() && geometry.error().code == EINVAL;
+  };
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.plp = true; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.streams = 6; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.gc_mode = GcMode::kOwnFrontier; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.map_unit_bytes = 8192; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.bad_blocks = 1; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.failures.erase_per_billion = 1; }));
+}
+
+TEST_F(EmmcTest, WithStreamsOffCopiesStillShareOneBlock) {
   create();
-  const auto as_ssd = Ssd::open(path_, {});
-  ASSERT_FALSE(as_ssd.ok());
-  EXPECT_EQ(as_ssd.error().code, EINVAL);
-  EXPECT_NE(as_ssd.error().context.find("an image of the FTL emmc, not of page-map"),
-            std::string::npos);
-  const std::string ssd = directory_.file("ssd");
-  ASSERT_TRUE(Image::create(ssd, *plan_geometry(small_emmc()), false).ok());
-  EXPECT_EQ(Device::open(ssd, {}).error().code, EINVAL);
-  GeometryRequest protected_one = small_emmc();
-  protected_one.plp = true;
-  EXPECT_EQ(Device::create(directory_.file("other"), protected_one).error().code, EINVAL);
+  std::mt19937 random(1);
+  for (const bool off : {false, true}) {
+    const auto device = open({.streams_off = off});
+    for (int i = 0; i < 1000; ++i) {
+      const uint64_t page = random() % (kPages / 2);
+      const auto id = static_cast<uint8_t>(i % 5);
+      ASSERT_TRUE(device->write(cmd23_argument(8, id), page, content(page, 8, 2)).ok());
+    }
+    EXPECT_EQ(host_pages(*device, 1), 200u * 8);  // none with streams off
+  }
+}
+
+TEST_F(EmmcTest, OpenForReadingItChangesNothing) {
+  create();
+  ASSERT_TRUE(open()->write(cmd23_argument(8, 1), 0, content(0, 8, 1)).ok());
+  const std::string before = bytes_of(path_);
+  std::vector<std::byte> bytes(8 * kPageBytes);
+  {
+    const auto device = open({.read_only = true});
+    ASSERT_TRUE(device->ssd().read(0, bytes).ok());
+    EXPECT_TRUE(same_bytes(bytes, content(0, 8, 1)));  // two whole wordlines
+    EXPECT_EQ(device->ssd().write(0, bytes, VStreamId{0}, PStreamId{0}).error().code, EROFS);
+  }
+  EXPECT_EQ(bytes_of(path_), before);
 }
 
 uint64_t first_word(ConstBytes bytes) {
@@ -166,11 +216,11 @@ class Cuts {
   void power_up() {
     while (random_() % 4 == 0) {
       nand_.cut_after(random_() % 3);
-      Result<std::unique_ptr<Device>> device = Device::open(path_, {.faults = &nand_});
+      Result<std::unique_ptr<EmmcCard>> device = EmmcCard::open(path_, {.faults = &nand_});
       if (!device.ok()) ++recoveries_cut;
     }
     nand_.never();
-    Result<std::unique_ptr<Device>> device = Device::open(path_, {.faults = &nand_});
+    Result<std::unique_ptr<EmmcCard>> device = EmmcCard::open(path_, {.faults = &nand_});
     ASSERT_TRUE(device.ok()) << device.error().message();
     device_ = std::move(*device);
   }
@@ -178,7 +228,7 @@ class Cuts {
   void look() {
     std::vector<std::byte> bytes(kPageBytes);
     for (uint64_t page = 0; page < kPages; ++page) {
-      ASSERT_TRUE(device_->read(page, bytes).ok()) << "page " << page;
+      ASSERT_TRUE(device_->ssd().read(page, bytes).ok()) << "page " << page;
       const auto found = std::ranges::find_if(allowed_[page], [&](uint64_t version) {
         return first_word(bytes) == first_word_of(page, version) &&
                same_bytes(bytes, content(page, 1, version));
@@ -188,7 +238,7 @@ class Cuts {
     }
   }
 
-  const Device& device() const { return *device_; }
+  EmmcCard& device() { return *device_; }
   const CutNand& nand() const { return nand_; }
   uint64_t recoveries_cut = 0;
 
@@ -196,7 +246,7 @@ class Cuts {
   bool step() {
     const uint64_t what = random_() % 12;
     if (what == 0) {
-      if (!device_->flush().ok()) return false;
+      if (!device_->ssd().flush().ok()) return false;
       for (std::vector<uint64_t>& versions : allowed_) versions = {versions.back()};
       return true;
     }
@@ -204,7 +254,7 @@ class Cuts {
     const uint64_t version = what == 1 ? 0 : ++version_;
     for (uint64_t i = page; i < page + pages; ++i) allowed_[i].push_back(version);
     const Result<void> done =
-        version == 0 ? device_->trim(page, pages)
+        version == 0 ? device_->ssd().trim(page, pages)
                      : device_->write(cmd23_argument(static_cast<uint16_t>(pages),
                                                      static_cast<uint8_t>(random_() % 5)),
                                       page, content(page, pages, version));
@@ -216,7 +266,7 @@ class Cuts {
   std::mt19937_64 random_;
   CutNand nand_;
   std::vector<std::vector<uint64_t>> allowed_;
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<EmmcCard> device_;
   uint64_t version_ = 0;
 };
 
@@ -239,7 +289,7 @@ TEST_P(EmmcPowerCuts, WhatWasFlushedIsThereByTheLastContext) {
   EXPECT_GT(cuts.nand().programs_cut, 0u);
   EXPECT_GT(cuts.nand().erases_cut, 0u);
   EXPECT_GT(cuts.recoveries_cut, 0u);
-  EXPECT_LT(read, uint64_t{kCutsOfAnEmmc} * cuts.device().geometry().blocks);
+  EXPECT_LT(read, uint64_t{kCutsOfAnEmmc} * cuts.device().ssd().geometry().blocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seed, EmmcPowerCuts, ::testing::Range(1, kDevices + 1));
