@@ -33,6 +33,11 @@ class CreateCommand final : public Command {
     app_->add_option("--scale", scale_,
                      "Make the preset N times smaller (1/N) at unchanged ratios: as many blocks, "
                      "each of fewer wordlines.");
+    app_->add_option("--ftl", ftl_name_,
+                     "Map pages by: page-map; emmc, with four streams by context id, copies of all "
+                     "together, a volatile buffer and contexts that make power-up short.")
+        ->check(CLI::IsMember({"page-map", "emmc"}))
+        ->capture_default_str();
     size_ = app_->add_option("--size", given_.user_bytes,
                              "Set the capacity that the host sees: 4G, 512M, ...")
                 ->transform(CLI::AsSizeValue(false));
@@ -82,10 +87,10 @@ class CreateCommand final : public Command {
     if (!geometry.ok()) return fail(geometry.error());
     const Result<void> made = ssd::Image::create(path_, *geometry, force_);
     if (!made.ok()) return fail(made.error());
-    fmt::print("{}: {} in {} streams, {} of flash ({} blocks of {} pages), {}\n", path_,
-               human_bytes(geometry->user_pages * ssd::kPageBytes), geometry->streams,
-               human_bytes(geometry->physical_pages() * ssd::kPageBytes), geometry->blocks,
-               geometry->pages_per_block,
+    fmt::print("{}: {}, {} in {} streams, {} of flash ({} blocks of {} pages), {}\n", path_,
+               name_of(geometry->ftl), human_bytes(geometry->user_pages * ssd::kPageBytes),
+               geometry->streams, human_bytes(geometry->physical_pages() * ssd::kPageBytes),
+               geometry->blocks, geometry->pages_per_block,
                geometry->plp ? "power-loss protected" : "volatile buffer");
     return exit_code::kOk;
   }
@@ -93,10 +98,13 @@ class CreateCommand final : public Command {
  private:
   Result<ssd::GeometryRequest> request() const {
     ssd::GeometryRequest request;
+    SFS_ASSIGN(const ssd::FtlKind ftl, ssd::ftl_of(ftl_name_));
+    if (ftl == ssd::FtlKind::kEmmc) request = ssd::emmc_request();
     if (!preset_.empty()) {
       SFS_ASSIGN(request, ssd::find_preset(preset_));
     }
     if (!scale_.empty()) SFS_TRY(ssd::scale_down(request, scale_));
+    request.ftl = ftl;
     if (preset_.empty() && size_->empty())
       return Error{EINVAL, "impossible geometry: neither --size nor --preset"};
     if (!size_->empty()) request.user_bytes = given_.user_bytes;
@@ -126,7 +134,7 @@ class CreateCommand final : public Command {
     return static_cast<uint32_t>(rate * 1e9);
   }
 
-  std::string path_, preset_, scale_, victim_name_;
+  std::string path_, preset_, scale_, victim_name_, ftl_name_ = "page-map";
   ssd::GeometryRequest given_;
   CLI::Option *size_ = nullptr, *streams_ = nullptr, *spare_ = nullptr, *pages_ = nullptr;
   CLI::Option *unit_ = nullptr, *gc_ = nullptr, *victim_ = nullptr, *plp_ = nullptr;

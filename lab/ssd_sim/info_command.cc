@@ -74,6 +74,7 @@ class InfoCommand final : public Command {
     json["plp"] = geometry.plp;
     json["map_unit_bytes"] = geometry.map_unit_pages * ssd::kPageBytes;
     json["nand"] = nand_json(geometry.nand);
+    json["ftl"] = name_of(geometry.ftl);
     json["gc_mode"] = name_of(geometry.gc_mode);
     json["victim"] = name_of(geometry.victim);
     json["free_blocks"] = stats.free_blocks;
@@ -84,7 +85,7 @@ class InfoCommand final : public Command {
 
   void print_text(const ssd::SsdStats& stats, const ssd::Geometry& geometry,
                   const std::string& uuid) const {
-    fmt::print("{}: emulated SSD {}\n", path_, uuid);
+    fmt::print("{}: emulated SSD {}, FTL {}\n", path_, uuid, name_of(geometry.ftl));
     fmt::print("  capacity     {} for the host, {} of flash, {} pages a block, {} streams, {}\n",
                human_bytes(geometry.user_pages * ssd::kPageBytes),
                human_bytes(stats.physical_bytes), geometry.pages_per_block, geometry.streams,

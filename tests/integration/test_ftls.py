@@ -1,0 +1,116 @@
+"""A filesystem on each FTL of the emulated SSD: made, filled, killed, checked and unmounted.
+
+The SSD runs in streamfs's process. A kill therefore takes its volatile buffer with it, as a power
+cut does.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration import promises
+from tests.integration.pairs import BIN, Mount, Pair, run
+
+MIB = 1 << 20
+FILES, FILE_BYTES = 8, 32 * MIB
+STREAMS = {"emmc": 5}
+
+
+def info(pair: Pair) -> dict[str, Any]:
+    """The shape and the counters of the SSD."""
+    said: dict[str, Any] = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
+    return said
+
+
+@pytest.fixture(params=STREAMS)
+def ftl_pair(request: pytest.FixtureRequest, make_pair: Callable[..., Pair]) -> Pair:
+    """A formatted pair whose SSD has the FTL of the parameter."""
+    pair = make_pair(request.param)
+    if pair.given:
+        pytest.skip("on an emulated SSD only")
+    pair.image.unlink()
+    words = ["--ftl", request.param, "--size", "1G", "--op", "0.1"]
+    said = run(BIN / "ssd-sim", "create", pair.image, *words).stdout
+    assert request.param in said
+    pair.mkfs()
+    return pair
+
+
+def name(number: int, version: int) -> str:
+    """The word that fills a file of this version."""
+    return f"bulk{number}-{version}"
+
+
+def overwrite_all(mount: Mount, version: int) -> None:
+    """Write every bulk file anew, each with a label of its own, and make the last durable."""
+    for number in range(FILES):
+        path = mount / f"bulk{number}"
+        with path.open("wb") as file:
+            run(BIN / "streamctl", "hint", "--name", f"label{number % 4}", path)
+            file.write(promises.content(name(number, version), FILE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def assert_bulk(mount: Mount, version: int) -> None:
+    """Every bulk file has the content of this version."""
+    for number in range(FILES):
+        found = (mount / f"bulk{number}").read_bytes()
+        assert found == promises.content(name(number, version), FILE_BYTES), f"bulk{number}"
+
+
+@contextmanager
+def promising(mount: Mount, seed: int, notes: Path) -> Iterator[None]:
+    """Beside the body small files, rows and slots are written and synced, until the kill."""
+    with notes.open("ab") as note:
+        words = [sys.executable, promises.__file__, "work", str(mount.point), str(seed)]
+        worker = subprocess.Popen(words, stdout=note, stderr=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            mount.process.kill()
+            worker.kill()
+            worker.wait()  # before the dead mount goes, or it would write below it
+            mount.kill()
+
+
+def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
+    pair, notes = ftl_pair, ftl_pair.folder / "notes"
+    mount = pair.mount()
+    for version in range(5):
+        with promising(mount, 100 + version, notes):
+            overwrite_all(mount, version)
+            time.sleep(0.2)
+        pair.assert_sound()
+        mount = pair.mount()
+        assert_bulk(mount, version)
+        assert promises.check(mount.point, notes.read_text()) > version
+    written = info(pair)["written_bytes"]
+    mount.unmount()
+    pair.assert_sound()
+    shown = info(pair)
+    assert shown["ftl"] == pair.folder.name
+    assert shown["stream_count"] == STREAMS[pair.folder.name]
+    assert shown["damaged_pages"] == 0
+    assert shown["written_bytes"] >= written >= 1 << 30
+    used = [row["stream"] for row in shown["streams"] if row["written_bytes"] > 0]
+    assert len(used) == STREAMS[pair.folder.name]
+
+
+def test_the_device_text_names_the_means(ftl_pair: Pair) -> None:
+    said = run(BIN / "streamctl", "device", ftl_pair.data).stdout
+    assert {"emmc": "eMMC contexts"}[ftl_pair.folder.name] in said, said
+
+
+def test_an_emmc_image_has_no_nvme_controller(ftl_pair: Pair) -> None:
+    image = ftl_pair.image
+    done = run(BIN / "streamctl", "device", f"nvme:fdp:{image}", check=False)
+    assert done.returncode != 0
+    assert f"{image} is an eMMC and has no NVMe controller" in done.stdout + done.stderr
