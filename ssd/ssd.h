@@ -84,7 +84,7 @@ class Ssd {
   SsdStats stats();
   void reset_stats();  // does nothing on a read-only device
 
-  // Calls `with` for what only one kind of firmware has. It must not change the counters.
+  // Calls `with` for what only one kind of firmware has. `with` must not change the counters.
   template <typename With>
   auto with_firmware(const With& with) {
     const WriteLock lock(ftl_mutex_);

@@ -41,7 +41,7 @@ class Firmware {
 
   // Finds what the flash has. Call it first. A power cut shows in powered().
   virtual void power_up() = 0;
-  // False after a power cut: no later call changes the flash.
+  // Returns false after a power cut; no later call changes the flash.
   virtual bool powered() const = 0;
 
   // After an error a prefix of the pages, perhaps empty, is written.
