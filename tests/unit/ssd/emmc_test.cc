@@ -204,7 +204,7 @@ class Cuts {
   Cuts(std::string path, uint64_t seed)
       : path_(std::move(path)), random_(seed), nand_(seed, 32, false), allowed_(kPages, {0}) {}
 
-  // Writes, trims and flushes until the power goes.
+  // Writes, trims, flushes and rests until the power goes.
   void run_until_cut() {
     nand_.cut_after(random_() % 400);
     while (step()) {
@@ -240,7 +240,7 @@ class Cuts {
 
   EmmcCard& device() { return *device_; }
   const CutNand& nand() const { return nand_; }
-  uint64_t recoveries_cut = 0;
+  uint64_t recoveries_cut = 0, idle_pages = 0;
 
  private:
   bool step() {
@@ -249,6 +249,10 @@ class Cuts {
       if (!device_->ssd().flush().ok()) return false;
       for (std::vector<uint64_t>& versions : allowed_) versions = {versions.back()};
       return true;
+    }
+    if (what == 2) {
+      idle_pages += device_->ssd().run_idle({.pages = 40, .free_blocks = 20}).gc_pages;
+      return device_->ssd().release(PStreamId{1}).ok();  // fails without power
     }
     const uint64_t pages = 1 + random_() % 12, page = random_() % (kPages - pages);
     const uint64_t version = what == 1 ? 0 : ++version_;
@@ -289,6 +293,7 @@ TEST_P(EmmcPowerCuts, WhatWasFlushedIsThereByTheLastContext) {
   EXPECT_GT(cuts.nand().programs_cut, 0u);
   EXPECT_GT(cuts.nand().erases_cut, 0u);
   EXPECT_GT(cuts.recoveries_cut, 0u);
+  EXPECT_GT(cuts.idle_pages, 0u);
   EXPECT_LT(read, uint64_t{kCutsOfAnEmmc} * cuts.device().ssd().geometry().blocks);
 }
 
