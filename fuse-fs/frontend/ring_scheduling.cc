@@ -84,14 +84,16 @@ bool may_use_sched_idle() {
   return may;
 }
 
-RingScheduler::RingScheduler(bool may) {
+RingScheduler::RingScheduler(bool may)
+    : RingScheduler(may, is_ring_thread() ? open_proc("/proc/loadavg") : -1) {}
+
+RingScheduler::RingScheduler(bool may, int loadavg) : loadavg_(loadavg) {
   if (!is_ring_thread()) return;
   // At the end of a mount libfuse wakes ring threads, which then end, and also cancels them. A
   // cancellation in read() or close() would unwind functions that must not throw.
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   if (!may || sched_getscheduler(0) != SCHED_OTHER) return;
   schedstat_ = open_proc("/proc/thread-self/schedstat");
-  loadavg_ = open_proc("/proc/loadavg");
 }
 
 RingScheduler::~RingScheduler() {

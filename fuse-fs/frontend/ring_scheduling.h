@@ -51,6 +51,9 @@ class RingScheduler {
   // Keeps a ring thread from being cancelled. `may`: result of may_use_sched_idle(); if it is
   // false, request() does nothing.
   explicit RingScheduler(bool may);
+  // Reads the number of runnable threads from `loadavg`, an open file in the format of
+  // /proc/loadavg, which it takes over. For tests.
+  RingScheduler(bool may, int loadavg);
   ~RingScheduler();
   RingScheduler(const RingScheduler&) = delete;
   RingScheduler& operator=(const RingScheduler&) = delete;

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -60,22 +64,25 @@ bool reaches(RingScheduler& ring, int policy) {
   return true;
 }
 
+// The file stands for /proc/loadavg, whose number of runnable threads depends on the whole machine.
 TEST(RingScheduler, AThreadIsNotIdleWhileThreadsWaitForCpus) {
   if (!may_use_sched_idle()) GTEST_SKIP() << "needs CAP_SYS_NICE";
   std::thread([] {
     be_a_ring_thread();
-    RingScheduler ring(true);
+    const int loadavg = memfd_create("loadavg", MFD_CLOEXEC);
+    ASSERT_GE(loadavg, 0);
+    const auto set_runnable = [loadavg](int threads) {
+      const std::string text = "0.31 0.12 0.05 " + std::to_string(threads) + "/97 4711\n";
+      ASSERT_EQ(ftruncate(loadavg, 0), 0);
+      ASSERT_EQ(pwrite(loadavg, text.data(), text.size(), 0), std::ssize(text));
+    };
+    set_runnable(1);
+    RingScheduler ring(true, loadavg);
     EXPECT_TRUE(reaches(ring, SCHED_IDLE));
-    std::atomic<bool> stop{false};
-    std::vector<std::thread> busy;
-    for (int i = 0; i <= get_nprocs(); ++i)
-      busy.emplace_back([&stop] {
-        while (!stop) {
-        }
-      });
+    set_runnable(get_nprocs() + 1);
     EXPECT_TRUE(reaches(ring, SCHED_OTHER));
-    stop = true;
-    for (std::thread& each : busy) each.join();
+    set_runnable(get_nprocs());
+    EXPECT_TRUE(reaches(ring, SCHED_IDLE));
   }).join();
 }
 
