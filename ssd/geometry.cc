@@ -79,8 +79,7 @@ Result<void> check_map_unit(const Geometry& geometry) {
 }
 
 // Vishwakarma (2019): four streams, and garbage collection that ignores them.
-Result<void> check_ftl(const Geometry& geometry) {
-  if (geometry.ftl != FtlKind::kEmmc) return {};
+Result<void> check_emmc(const Geometry& geometry) {
   if (geometry.streams != kEmmcStreams || geometry.gc_mode != GcMode::kShared || geometry.plp)
     return impossible(
         "an eMMC has 4 streams beside the default one, one active block for copies and a volatile "
@@ -88,6 +87,26 @@ Result<void> check_ftl(const Geometry& geometry) {
   if (geometry.map_unit_pages != 1) return impossible("an eMMC maps pages of 4 KiB");
   if (geometry.failures.any() || geometry.bad_blocks != 0)
     return impossible("this eMMC's flash does not fail");
+  return {};
+}
+
+Result<void> check_vstream(const Geometry& geometry) {
+  if (!geometry.plp) return impossible("a vStream device is power-loss protected");
+  if (geometry.gc_mode == GcMode::kSameStream)
+    return impossible("a vStream device copies into own or shared blocks");
+  if (geometry.map_unit_pages != 1) return impossible("a vStream device maps pages of 4 KiB");
+  return {};
+}
+
+Result<void> check_ftl(const Geometry& geometry) {
+  switch (geometry.ftl) {
+    case FtlKind::kEmmc:
+      return check_emmc(geometry);
+    case FtlKind::kVStream:
+      return check_vstream(geometry);
+    case FtlKind::kPageMap:
+      break;
+  }
   return {};
 }
 
@@ -122,13 +141,21 @@ Result<VictimKind> victim_of(std::string_view name) {
 }
 
 std::string_view name_of(FtlKind ftl) {
-  return ftl == FtlKind::kEmmc ? "emmc" : "page-map";
+  switch (ftl) {
+    case FtlKind::kEmmc:
+      return "emmc";
+    case FtlKind::kVStream:
+      return "vstream";
+    case FtlKind::kPageMap:
+      break;
+  }
+  return "page-map";
 }
 
 Result<FtlKind> ftl_of(std::string_view name) {
-  for (const FtlKind ftl : {FtlKind::kPageMap, FtlKind::kEmmc})
+  for (const FtlKind ftl : {FtlKind::kPageMap, FtlKind::kEmmc, FtlKind::kVStream})
     if (name == name_of(ftl)) return ftl;
-  return Error{EINVAL, fmt::format("no FTL {}; there are page-map, emmc", name)};
+  return Error{EINVAL, fmt::format("no FTL {}; there are page-map, emmc, vstream", name)};
 }
 
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {

@@ -52,9 +52,10 @@ Result<VictimKind> victim_of(std::string_view name);
 enum class FtlKind : uint8_t {
   kPageMap = 0,  // ftl/page_map.h
   kEmmc = 1,     // ftl/emmc/firmware.h
+  kVStream = 2,  // ftl/vstream/firmware.h
 };
-inline constexpr uint8_t kFtlKinds = 2;
-std::string_view name_of(FtlKind ftl);  // page-map, emmc
+inline constexpr uint8_t kFtlKinds = 3;
+std::string_view name_of(FtlKind ftl);  // page-map, emmc, vstream
 // Errors: EINVAL for another name.
 Result<FtlKind> ftl_of(std::string_view name);
 

@@ -34,6 +34,7 @@
 
 #include "base/types.h"
 #include "ssd/counters.h"
+#include "ssd/ftl_counts.h"
 #include "ssd/geometry.h"
 
 namespace streamfs::ssd {
@@ -69,6 +70,7 @@ struct SharedState {
   LiveCounts live;
   Counters now;
   Counters baseline;
+  FtlCounts ftl;
 };
 static_assert(std::is_trivially_copyable_v<SharedState>);
 

@@ -12,6 +12,7 @@
 #include "ssd/ftl/emmc/firmware.h"
 #include "ssd/ftl/firmware.h"
 #include "ssd/ftl/page_map_firmware.h"
+#include "ssd/ftl/vstream/firmware.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
 #include "ssd/latency.h"
@@ -35,6 +36,8 @@ std::unique_ptr<Firmware> make_firmware(const FirmwareParts& parts) {
       break;
     case FtlKind::kEmmc:
       return std::make_unique<emmc::EmmcFirmware>(parts);
+    case FtlKind::kVStream:
+      return std::make_unique<vstream::VStreamFirmware>(parts);
   }
   return std::make_unique<PageMapFirmware<ImageMedia>>(parts);
 }

@@ -38,6 +38,7 @@ Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStr
   if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
   const bool known = !streams_off_ && pstream.value < geometry_.streams;
   const auto stream = static_cast<uint16_t>(known ? pstream.value : 0);
+  if (streams_off_) vstream = kDefaultVStream;
   const uint64_t arrived_ns = real_time_.now_ns();
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);

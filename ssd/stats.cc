@@ -6,6 +6,7 @@
 
 #include "ssd/background.h"
 #include "ssd/counters.h"
+#include "ssd/ftl_counts.h"
 #include "ssd/geometry.h"
 #include "ssd/latency.h"
 #include "ssd/layout.h"
@@ -59,6 +60,9 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   for (size_t i = 0; i < geometry.streams; ++i)
     stats.streams.push_back(
         {delta.streams[i].host_pages * kPageBytes, delta.streams[i].gc_pages * kPageBytes});
+  const auto names = ftl_count_names(geometry.ftl);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (!names[i].empty()) stats.ftl_counts.emplace_back(names[i], state.ftl[i]);
   return stats;
 }
 
@@ -115,6 +119,8 @@ nlohmann::json to_json(const SsdStats& stats) {
                                {"gc_bytes", known(use.gc_bytes)},
                                {"waf", stats.nand_known ? or_null(waf) : nullptr}});
   }
+  json["ftl_counts"] = nlohmann::json::object();
+  for (const auto& [name, value] : stats.ftl_counts) json["ftl_counts"][name] = value;
   return json;
 }
 

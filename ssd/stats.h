@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ssd/background.h"
@@ -37,6 +39,8 @@ struct SsdStats {
   uint64_t unknown_placements = 0;
   VirtualTime time;
   std::vector<StreamUse> streams;
+  // Numbers that only this FTL has, by name (ftl_counts.h).
+  std::vector<std::pair<std::string_view, uint64_t>> ftl_counts;
 
   // NAND ÷ host bytes; none before the first write or if unknown.
   std::optional<double> waf() const;

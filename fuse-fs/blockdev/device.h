@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -35,8 +36,8 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// The labels of a write. The emulated SSD stores the vStream in its spare area; other devices
-// ignore it.
+// The labels of a write. The emulated SSD stores the vStream in its spare area, and a device that
+// maps vStreams places by it; other devices ignore it.
 struct WriteTag {
   Placement placement;
   VStreamId vstream;
@@ -62,7 +63,8 @@ struct DeviceInfo {
   // A trim frees whole units only. A unit begins at each block whose number leaves the remainder
   // trim_offset_blocks when divided by trim_unit_blocks.
   uint64_t trim_unit_blocks = 1, trim_offset_blocks = 0;
-  bool in_process = false;  // the caller's thread executes a request; no interrupt completes it
+  bool in_process = false;     // the caller's thread executes a request; no interrupt completes it
+  bool maps_vstreams = false;  // measures the vStreams of writes and has pStreams for them inside
 };
 
 struct StreamStats {
@@ -91,6 +93,8 @@ struct DeviceStats {
   double effective_spare = 0;                                          // physical ÷ peak live − 1
   double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0;  // virtual clock, writes
   std::vector<StreamStats> streams;
+  // Numbers that only this emulated SSD's FTL has; the names are literals.
+  std::vector<std::pair<std::string_view, uint64_t>> ftl_counts;
 };
 
 using Completion = std::function<void(Result<void>)>;

@@ -74,6 +74,8 @@ Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::
   SFS_ASSIGN(std::unique_ptr<ssd::Ssd> ssd, ssd::Ssd::open(path, ssd_options(options)));
   if (ssd->geometry().ftl == ssd::FtlKind::kEmmc)
     return Error{EINVAL, path + " is an eMMC and has no NVMe controller"};
+  if (ssd->geometry().ftl == ssd::FtlKind::kVStream)
+    return Error{EINVAL, path + " has a vStream-FTL, which no NVMe command reaches"};
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 

@@ -1,5 +1,6 @@
 #include "fuse-fs/blockdev/emulated_device.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +18,14 @@ namespace streamfs::blockdev {
 namespace {
 
 std::string mechanism_of(const ssd::Geometry& geometry) {
-  if (geometry.ftl == ssd::FtlKind::kEmmc) return "emulated eMMC contexts";
+  switch (geometry.ftl) {
+    case ssd::FtlKind::kEmmc:
+      return "emulated eMMC contexts";
+    case ssd::FtlKind::kVStream:
+      return "emulated vStreams";
+    case ssd::FtlKind::kPageMap:
+      break;
+  }
   return geometry.streams > 1 ? "emulated streams" : "none";
 }
 
@@ -40,11 +48,12 @@ Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& 
 EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string& path)
     : ssd_(std::move(ssd)) {
   const ssd::Geometry& geometry = ssd_->geometry();
+  const bool maps_vstreams = geometry.ftl == ssd::FtlKind::kVStream;
   info_ = {"emulated",
            path,
            "emu:" + ssd_->uuid(),
            geometry.user_pages,
-           geometry.streams,
+           maps_vstreams ? uint16_t{1} : geometry.streams,
            geometry.pages_per_block,
            geometry.plp,
            mechanism_of(geometry),
@@ -55,6 +64,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            std::string(name_of(geometry.victim)),
            geometry.map_unit_pages};
   info_.in_process = true;
+  info_.maps_vstreams = maps_vstreams;
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {

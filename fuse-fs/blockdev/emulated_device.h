@@ -1,5 +1,6 @@
 // The emulated SSD (ssd/ssd.h) as the data device. Placements (1, s) and (2, s), a Streams id and
-// an FDP placement identifier, both select its stream s.
+// an FDP placement identifier, both select its stream s. An image with the vStream-FTL selects its
+// stream by the vStream of the write alone.
 //
 // Reads and writes run in the caller's thread, and completions run before the call returns. The
 // image is in the page cache, so a ring would only add a thread switch.

@@ -26,6 +26,7 @@ DeviceStats device_stats(const ssd::SsdStats& ssd) {
   stats.latency_p999_us = ssd.time.write.p999_us;
   for (const ssd::StreamUse& use : ssd.streams)
     stats.streams.push_back({use.written_bytes, use.gc_bytes});
+  stats.ftl_counts = ssd.ftl_counts;
   return stats;
 }
 
@@ -48,6 +49,7 @@ nlohmann::json to_json(const DeviceStats& stats) {
   ssd.time.write.p999_us = stats.latency_p999_us;
   for (const StreamStats& use : stats.streams)
     ssd.streams.push_back({use.written_bytes, use.gc_bytes});
+  ssd.ftl_counts = stats.ftl_counts;
   ssd.nand_known = stats.nand_known && stats.inside_known;
   nlohmann::json json = ssd::to_json(ssd);
   if (ssd.nand_known || !stats.nand_known) return json;

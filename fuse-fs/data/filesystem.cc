@@ -41,7 +41,16 @@ constexpr int kSaveRounds = 32;  // a tick stores only so many vStreams
 // aligned regions, which die and are trimmed whole.
 constexpr uint16_t kRegionsOnly = 4;
 uint16_t pstreams_of(const blockdev::DeviceInfo& device) {
+  if (device.maps_vstreams) return 1;
   return device.pstream_count > 1 ? device.pstream_count : kRegionsOnly;
+}
+
+Result<placement::Mode> mode_for(placement::Mode wanted, const blockdev::DeviceInfo& device) {
+  using placement::Mode;
+  if (wanted == Mode::kAuto && device.maps_vstreams) return Mode::kPassthrough;
+  if (wanted == Mode::kPassthrough && !device.maps_vstreams)
+    return Error{EINVAL, "placement=passthrough: " + device.path + " does not map vStreams itself"};
+  return wanted;
 }
 
 }  // namespace
@@ -109,7 +118,7 @@ Result<void> FilesystemImpl::open_engine(bool background) {
 Result<void> FilesystemImpl::open_placement() {
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
-  placement_options.mode = options_.placement;
+  SFS_ASSIGN(placement_options.mode, mode_for(options_.placement, device_->info()));
   placement_options.pstream_count = pstreams_of(device_->info());
   placement_options.capacity_blocks = pair_.super.data_blocks;
   std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),

@@ -393,8 +393,7 @@ Result<void> WriteJob::submit() {
 
 void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t count) {
   const ConstBytes bytes = image(head.page, count);
-  const blockdev::WriteTag tag{core_.device.placement(head.stream),
-                               core_.placement.shown(vstream_)};
+  const blockdev::WriteTag tag{core_.device.placement(head.stream), core_.placement.told(vstream_)};
   const bool fresh = head.is_new() && !passes_cache();
   if (core_.write_cache.put(attributes_.id, head.block, bytes, tag, fresh)) return;
   all_cached_ = false;

@@ -83,7 +83,7 @@ ControlAnswer attach(data::Filesystem& fs, const ControlPeer& peer) {
   if (!peer.take_daemon_place()) return refused(EBUSY, "a daemon is attached already");
   ControlAnswer answer = done({{"telemetry_bytes", shared.telemetry_bytes},
                                {"model_bytes", shared.model_bytes},
-                               {"pstream_count", std::max<size_t>(1, now->device.streams.size())},
+                               {"pstream_count", now->device_info.pstream_count},
                                {"capacity_blocks", fs.geometry().data_blocks()},
                                {"uuid", uuid_text(fs.geometry().super().uuid)},
                                {"device", collection(now->device_info)}});

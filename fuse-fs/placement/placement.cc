@@ -431,10 +431,12 @@ std::vector<uint8_t> PlacementImpl::chunk_classes() {
 }
 
 Result<Mode> parse_mode(std::string_view name) {
-  for (const Mode mode : {Mode::kOff, Mode::kLearned, Mode::kHints, Mode::kAuto}) {
+  for (const Mode mode :
+       {Mode::kOff, Mode::kLearned, Mode::kHints, Mode::kAuto, Mode::kPassthrough}) {
     if (name == to_string(mode)) return mode;
   }
-  return Error{EINVAL, "placement mode '" + std::string(name) + "' (off, learned, hints or auto)"};
+  return Error{EINVAL, "placement mode '" + std::string(name) +
+                           "' (off, learned, hints, auto or passthrough)"};
 }
 
 std::string_view to_string(Mode mode) {
@@ -445,6 +447,8 @@ std::string_view to_string(Mode mode) {
       return "learned";
     case Mode::kHints:
       return "hints";
+    case Mode::kPassthrough:
+      return "passthrough";
     case Mode::kAuto:
       break;
   }

@@ -32,10 +32,11 @@
 namespace streamfs::placement {
 
 enum class Mode : uint8_t {
-  kOff,      // all data on the default pStream
-  kLearned,  // contexts only: hints, directory labels and name rules are ignored
-  kHints,    // as kAuto
-  kAuto,     // hints, directory labels, name rules and contexts; the default
+  kOff,          // all data on the default pStream
+  kLearned,      // contexts only: hints, directory labels and name rules are ignored
+  kHints,        // as kAuto
+  kAuto,         // hints, directory labels, name rules and contexts; the default
+  kPassthrough,  // vStreams as kAuto; the device maps them, so all data is on the default pStream
 };
 Result<Mode> parse_mode(std::string_view name);  // EINVAL lists the known ones
 std::string_view to_string(Mode mode);
@@ -153,6 +154,8 @@ class Placement {
   // Returns `stored`, or the default vStream if that number's generation is not `generation`.
   virtual VStreamId current(VStreamId stored, uint8_t generation) const = 0;
   virtual VStreamId shown(VStreamId vstream) const = 0;  // the vStream that it is shown as
+  // Returns the vStream that the device is told for a write of `vstream`.
+  virtual VStreamId told(VStreamId vstream) const = 0;
   // Returns the measurements of the vStream that `vstream` is shown as; nothing if it is unknown.
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;

@@ -34,6 +34,9 @@ class PlacementImpl final : public Placement {
     return table_.current(stored, generation);
   }
   VStreamId shown(VStreamId vstream) const override { return table_.shown(vstream); }
+  VStreamId told(VStreamId vstream) const override {
+    return options_.mode == Mode::kOff ? kDefaultVStream : shown(vstream);
+  }
   std::optional<VStreamInfo> info(VStreamId vstream) override;
   std::vector<VStreamInfo> all() override;
   std::optional<BlockBirth> birth(BlockNo block) override;

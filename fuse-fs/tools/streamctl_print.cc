@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -226,6 +227,20 @@ void print_grown(const json& grown, const Style& style) {
   }
 }
 
+namespace {
+
+void print_ftl_counts(const json& device) {
+  std::string all;
+  for (const auto& [name, value] : device.value("ftl_counts", json::object()).items()) {
+    std::string words = name;
+    std::ranges::replace(words, '_', ' ');
+    all += fmt::format("{}{} {}", all.empty() ? "" : ", ", words, value.get<uint64_t>());
+  }
+  if (!all.empty()) fmt::print("  FTL: {}\n", all);
+}
+
+}  // namespace
+
 void print_device(const json& status, const Style& style) {
   const json& device = status.at("device");
   fmt::print("{} device, through {}; {}\n", status.value("device_kind", ""),
@@ -239,6 +254,7 @@ void print_device(const json& status, const Style& style) {
              effective_spare_text(device));
   fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes", style),
              bytes_of(device, "peak_live_bytes", style));
+  print_ftl_counts(device);
   Table table({{"pStream"}, {"written"}, {"collected"}});
   for (const json& stream : device.value("streams", json::array())) {
     table.row({fmt::to_string(table.rows()), bytes_of(stream, "written_bytes", style),

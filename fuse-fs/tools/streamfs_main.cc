@@ -30,7 +30,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   meta=PATH            use this metadata device: devdax, a file on a DAX filesystem, or any file
   mirror=PATH          use this second copy of META (mkfs.streamfs --mirror)
   degraded             mount one copy of a META that is kept twice
-  placement=MODE       place data by off, learned, hints or auto (default)
+  placement=MODE       place data by off, learned, hints, auto (default) or passthrough
   model=PATH           begin with the placement model that classifierd stored in PATH, a file or its
                        --state folder (default: /var/lib/classifierd; of a user's mount,
                        ~/.local/state/classifierd); none: begin without

@@ -28,6 +28,7 @@
 #include "lab/placement/vstream.h"
 #include "lab/placement/warcip.h"
 #include "lab/workload/facts.h"
+#include "ssd/ftl/vstream/stream_map.h"
 #include "ssd/geometry.h"
 
 namespace streamfs::lab {
@@ -75,12 +76,12 @@ Policy make_full_history_logistic(uint16_t streams, const PolicyOptions&,
 Policy make_emmc(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
   return std::make_unique<Emmc>(facts.footprint_pages);
 }
-template <VStreamGc kGc, Clustering kClustering>
+template <VStreamGc kGc, ssd::vstream::Clustering kClustering>
 Policy make_vstream(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   const uint64_t remap = options.remap_pages != 0
                              ? options.remap_pages
                              : std::max<uint64_t>(facts.footprint_pages / 64, 1);
-  return std::make_unique<VStream>(VStream::Options{streams, kGc, kClustering, remap});
+  return std::make_unique<VStream>(VStream::Options{kGc, {streams, remap, kClustering}});
 }
 Policy make_oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   return std::make_unique<Oracle>(streams, options, facts);
@@ -105,12 +106,13 @@ constexpr std::array kKinds = {
     Kind{"legacy", 2, Side::kDevice, kSame, false, plain<SepGc>},
     Kind{"manual", 3, Side::kHost, ssd::GcMode::kShared, false, by_streams<Tags>},
     Kind{"emmc", 0, Side::kDevice, kSame, false, make_emmc},
-    in_device("vstream-ngc", make_vstream<VStreamGc::kNormal, Clustering::kOurs>),
-    in_device("vstream-own", make_vstream<VStreamGc::kOwnPStream, Clustering::kOurs>),
-    in_device("vstream-sgc", make_vstream<VStreamGc::kAware, Clustering::kOurs>),
-    in_device("vstream-literal", make_vstream<VStreamGc::kAware, Clustering::kLiteral>),
+    in_device("vstream-ngc", make_vstream<VStreamGc::kNormal, ssd::vstream::Clustering::kOurs>),
+    in_device("vstream-own", make_vstream<VStreamGc::kOwnPStream, ssd::vstream::Clustering::kOurs>),
+    in_device("vstream-sgc", make_vstream<VStreamGc::kAware, ssd::vstream::Clustering::kOurs>),
+    in_device("vstream-literal",
+              make_vstream<VStreamGc::kAware, ssd::vstream::Clustering::kLiteral>),
     in_device("vstream-literal-spread",
-              make_vstream<VStreamGc::kAware, Clustering::kLiteralSpread>),
+              make_vstream<VStreamGc::kAware, ssd::vstream::Clustering::kLiteralSpread>),
     Kind{"oracle", 10, Side::kEither, kSame, true, make_oracle},
     Kind{"oracle-host", 10, Side::kHost, kSame, true, make_oracle},
 };

@@ -33,10 +33,13 @@ class CreateCommand final : public Command {
     app_->add_option("--scale", scale_,
                      "Make the preset N times smaller (1/N) at unchanged ratios: as many blocks, "
                      "each of fewer wordlines.");
-    app_->add_option("--ftl", ftl_name_,
-                     "Map pages by: page-map; emmc, with four streams by context id, copies of all "
-                     "together, a volatile buffer and contexts that make power-up short.")
-        ->check(CLI::IsMember({"page-map", "emmc"}))
+    app_->add_option(
+            "--ftl", ftl_name_,
+            "Map pages by: page-map; emmc, with four streams by context id, copies of all "
+            "together, a volatile buffer and contexts that make power-up short; "
+            "vstream, whose device measures the lifetimes of vStreams and maps them to its "
+            "streams.")
+        ->check(CLI::IsMember({"page-map", "emmc", "vstream"}))
         ->capture_default_str();
     size_ = app_->add_option("--size", given_.user_bytes,
                              "Set the capacity that the host sees: 4G, 512M, ...")

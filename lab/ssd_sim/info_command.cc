@@ -1,6 +1,7 @@
 // ssd-sim info and reset-stats: both work while another process holds the image.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -119,6 +120,11 @@ class InfoCommand final : public Command {
         stats.time.read.p50_us, stats.time.read.p99_us, stats.time.read.p999_us);
     fmt::print("               {:.0f} MB/s if saturated; work-conserving bound {:.0f} MB/s\n",
                stats.time.simulated_mb_per_s, stats.time.bound_mb_per_s);
+    for (const auto& [name, value] : stats.ftl_counts) {
+      std::string words(name);
+      std::ranges::replace(words, '_', ' ');
+      fmt::print("  {:<12} {}\n", words, value);
+    }
     if (stats.bad_blocks > 0)
       fmt::print("  bad          {} blocks; {} program and {} erase failures\n", stats.bad_blocks,
                  stats.program_failures, stats.erase_failures);

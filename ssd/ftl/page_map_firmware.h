@@ -1,9 +1,11 @@
-// The page-mapped FTL as a Firmware, over ImageMedia or a Media that extends it.
-// Thread safety, errors and crashes: see firmware.h.
+// The page-mapped FTL as a Firmware, over ImageMedia or a Media that extends it. A Router is made
+// of the geometry, and of the Media if it takes one. Thread safety, errors and crashes: see
+// firmware.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "ssd/ftl/firmware.h"
@@ -16,14 +18,14 @@
 
 namespace streamfs::ssd {
 
-template <typename Media>
+template <typename Media, typename Router = StreamRouter>
 class PageMapFirmware : public Firmware {
  public:
   explicit PageMapFirmware(const FirmwareParts& parts)
       : parts_(parts),
         media_(parts.image, parts.latency, parts.faults),
         victim_(parts.geometry),
-        router_(parts.geometry),
+        router_(router_of(parts.geometry, media_)),
         ftl_(parts.geometry, media_, victim_, router_, parts.state.now, parts.state.live) {}
 
   void power_up() override { take_over(scan_spare(parts_.image, !parts_.read_only)); }
@@ -74,13 +76,22 @@ class PageMapFirmware : public Firmware {
 
   const FirmwareParts& parts() const { return parts_; }
   Media& media() { return media_; }
+  const Media& media() const { return media_; }
+  uint64_t clock() const { return ftl_.clock(); }  // PageMap::clock()
 
  private:
+  static Router router_of(const Geometry& geometry, Media& media) {
+    if constexpr (std::is_constructible_v<Router, const Geometry&, Media&>)
+      return Router(geometry, media);
+    else
+      return Router(geometry);
+  }
+
   const FirmwareParts parts_;
   Media media_;
   DeviceVictim victim_;
-  StreamRouter router_;
-  PageMap<Media, DeviceVictim, StreamRouter> ftl_;
+  Router router_;
+  PageMap<Media, DeviceVictim, Router> ftl_;
 };
 
 }  // namespace streamfs::ssd

@@ -15,6 +15,7 @@
 #include "base/types.h"
 #include "base/wire/magic.h"
 #include "ssd/ftl/emmc/active_block.h"
+#include "ssd/ftl_counts.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
 #include "ssd/layout.h"
@@ -142,6 +143,9 @@ bool ContextLog::append(const Context& context, std::span<const uint32_t> dirty_
     std::memcpy(page.data(), &head, sizeof(head));
     if (!program(next_page_++, page)) return false;
   }
+  FtlCounts& counts = image_.shared().ftl;
+  ++counts[kContextsWritten];
+  counts[kContextPages] += pages;
   return true;
 }
 

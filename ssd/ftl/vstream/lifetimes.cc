@@ -33,6 +33,25 @@ void Lifetimes::add(Ppn at, uint64_t time) {
   });
 }
 
+void Lifetimes::restore(Ppn at, Slot slot, uint64_t written_at, uint64_t clock) {
+  clock_ = clock;
+  const uint64_t time = std::min(written_at, clock);
+  spare_[at] = slot;
+  programmed_.set_all(at, time);
+  if (slot != kDeadSlot) {
+    Counts& one = counts(slot);
+    ++one.live;
+    ++one.written;
+    one.written_sum += time;
+  }
+  add(at, time);
+}
+
+uint64_t Lifetimes::live_vstreams() const {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(counts_, [](const Counts& one) { return one.live > 0; }));
+}
+
 void Lifetimes::stored(Ppn at, const WriteStamp& stamp) {
   clock_ = stamp.written_at;
   const Slot slot = spare_[at] = slot_of(stamp.vstream);

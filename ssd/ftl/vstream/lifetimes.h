@@ -31,6 +31,11 @@ class Lifetimes final : public FlashWatcher {
  public:
   explicit Lifetimes(const Geometry& geometry);
 
+  // Takes over a programmed page of a device with data; kDeadSlot: it is not live. `written_at` is
+  // limited to `clock`, host pages written. Requires: the pages of each block come in order, before
+  // all other calls.
+  void restore(Ppn at, Slot slot, uint64_t written_at, uint64_t clock);
+
   void stored(Ppn at, const WriteStamp& stamp) override;
   void read(Ppn at) override { last_read_ = spare_[at]; }
   void copied(Ppn to, Ppn from) override;
@@ -38,7 +43,7 @@ class Lifetimes final : public FlashWatcher {
 
   // Returns the slot of the page that garbage collection read last.
   Slot last_read() const { return last_read_; }
-  size_t slots() const { return counts_.size(); }
+  uint64_t live_vstreams() const;  // with live pages
 
   // Returns algorithm 1's L(v) = S(v) ÷ |D(v)|; 0 before the first death.
   double published(Slot slot) const { return algorithm_1_.lifetime(VStreamId{slot}); }

@@ -35,7 +35,8 @@ class SuperpageStamps {
 
   // Stamps one page. When its superpage is full, calls filled(page, change) for each of its pages,
   // where `change` is the difference that the mean makes to the page's time. written_at() returns
-  // the old times until add() returns. Requires: the pages of a superpage come in order.
+  // the old times until add() returns. Requires: the pages of a superpage come in order; its first
+  // page may come again at any time, after an erase.
   template <typename Filled>
   void add(Ppn at, uint64_t time, Filled filled) {
     const uint32_t superpage = at / pages_, place = at % pages_;
@@ -69,6 +70,7 @@ class SuperpageStamps {
   };
 
   void begin(uint32_t superpage) {
+    std::erase_if(filling_, [&](const Filling& one) { return one.superpage == superpage; });
     stamps_[superpage] = kFilling;
     filling_.push_back({superpage, {}});
     filling_.back().times.reserve(pages_);
@@ -81,7 +83,7 @@ class SuperpageStamps {
 
   const uint32_t pages_;
   std::vector<uint64_t> stamps_;
-  std::vector<Filling> filling_;  // one for each open block at most
+  std::vector<Filling> filling_;  // one for each block that is open or was closed half full
 };
 
 }  // namespace streamfs::ssd::vstream

@@ -41,6 +41,7 @@ class FakePlacement final : public placement::Placement {
   Result<VStreamId> by_rw_hint(uint32_t /*hint*/) override { return VStreamId{1}; }
   VStreamId current(VStreamId stored, uint8_t /*generation*/) const override { return stored; }
   VStreamId shown(VStreamId vstream) const override { return vstream; }
+  VStreamId told(VStreamId vstream) const override { return vstream; }
   std::optional<placement::VStreamInfo> info(VStreamId /*vstream*/) override { return one(); }
   std::vector<placement::VStreamInfo> all() override { return {one()}; }
   std::optional<placement::BlockBirth> birth(BlockNo block) override {

@@ -14,6 +14,7 @@
 #include "lab/placement/policy.h"
 #include "ssd/ftl/router.h"
 #include "ssd/ftl/vstream/lifetimes.h"
+#include "ssd/ftl/vstream/stream_map.h"
 #include "ssd/ftl/vstream/superpage_stamps.h"
 #include "ssd/ftl/write_stamp.h"
 #include "ssd/geometry.h"
@@ -21,6 +22,8 @@
 
 namespace streamfs::lab {
 namespace {
+
+using ssd::vstream::Clustering;
 
 ssd::Geometry small_device() {
   ssd::Geometry geometry;
@@ -57,6 +60,15 @@ TEST(SuperpageStamps, AFullSuperpageHasTheMeanOfItsPages) {
   }
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(stamps.written_at(i), 15u);
   EXPECT_EQ(changes, (std::vector<int64_t>{15, 5, -5, -15}));
+}
+
+// A block can be closed half full and erased.
+TEST(SuperpageStamps, AHalfFilledSuperpageIsFilledAgain) {
+  ssd::vstream::SuperpageStamps stamps(small_device());
+  const auto ignore = [](ssd::Ppn, int64_t) {};
+  for (uint32_t i = 0; i < 2; ++i) stamps.add(i, 10, ignore);
+  for (uint32_t i = 0; i < 4; ++i) stamps.add(i, 20 + 2 * i, ignore);
+  EXPECT_EQ(stamps.written_at(3), 23u);
 }
 
 TEST(VStreamLifetimes, AlgorithmOneIsTheMeanAgeOfTheDead) {
@@ -98,7 +110,7 @@ TEST_P(VStreamPolicy, SeparatesOnceSomethingIsKnownUnlessItIsLiteral) {
   ssd::Geometry device = small_device();
   device.user_pages = 4096;
   device.blocks = 512;
-  VStream policy({2, VStreamGc::kAware, GetParam(), 1000});
+  VStream policy({VStreamGc::kAware, {2, 1000, GetParam()}});
   ssd::FlashWatcher* watcher = policy.watch(device);
   ssd::FrontierId hot = 0, cold = 0;
   ssd::Ppn at = 0, oldest = 0;

@@ -45,6 +45,10 @@ GeometryRequest device_of(uint64_t seed) {
   const bool tlc = seed / 2 % 2 == 0;
   request.nand = tlc ? NandShape{1, 1, 1, 1, 3, Cell::kTlc} : NandShape{1, 1, 2, 2, 2, Cell::kSlc};
   request.map_unit_bytes = seed / 4 % 2 == 0 ? 4096 : 16384;
+  if (seed % 8 == 2) {
+    request.ftl = FtlKind::kVStream;
+    if (request.gc_mode == GcMode::kSameStream) request.gc_mode = GcMode::kOwnFrontier;
+  }
   return request;
 }
 
@@ -72,10 +76,10 @@ class PowerCut : public SsdTest {
     const uint64_t first = version == 0 ? round_up(page, unit) : page;
     const uint64_t end = version == 0 ? round_down(page + pages, unit) : page + pages;
     for (uint64_t i = first; i < end; ++i) allowed_[i].push_back(version);
-    const auto stream = PStreamId(static_cast<uint16_t>(random() % 3));
-    const Result<void> done = version == 0
-                                  ? ssd.trim(page, pages)
-                                  : ssd.write(page, content(page, pages, version), {}, stream);
+    const auto stream = static_cast<uint16_t>(random() % 3);
+    const Result<void> done = version == 0 ? ssd.trim(page, pages)
+                                           : ssd.write(page, content(page, pages, version),
+                                                       VStreamId{stream}, PStreamId{stream});
     EXPECT_TRUE(done.ok() || done.error().code == EIO) << done.error().message();
     if (done.ok() && ssd.geometry().plp)
       for (uint64_t i = first; i < end; ++i) settle(i);

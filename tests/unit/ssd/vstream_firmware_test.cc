@@ -1,0 +1,168 @@
+// The vStream-FTL as a firmware: separation by vStream, restarts, statistics, refused geometries.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "ssd/geometry.h"
+#include "ssd/ssd.h"
+#include "ssd/stats.h"
+#include "tests/unit/ssd/cut_nand.h"
+#include "tests/unit/ssd/ssd_fixture.h"
+
+namespace streamfs::ssd {
+namespace {
+
+constexpr uint64_t kUserPages = 4096, kHotPages = 512, kRun = 8;
+constexpr VStreamId kHot{1}, kCold{60'000};
+
+GeometryRequest vstream_device() {
+  GeometryRequest request = small_device(2);
+  request.ftl = FtlKind::kVStream;
+  return request;
+}
+
+uint64_t count_of(const SsdStats& stats, std::string_view name) {
+  const auto found =
+      std::ranges::find(stats.ftl_counts, name, [](const auto& each) { return each.first; });
+  EXPECT_NE(found, stats.ftl_counts.end()) << name;
+  return found == stats.ftl_counts.end() ? 0 : found->second;
+}
+
+class VStreamFirmwareTest : public SsdTest {
+ protected:
+  // Nine of ten writes go to the hot pages.
+  void write_some(Ssd& ssd, int writes) {
+    for (int i = 0; i < writes; ++i) {
+      const bool hot = random_() % 10 != 0;
+      const uint64_t runs = (hot ? kHotPages : kUserPages - kHotPages) / kRun;
+      const uint64_t page = (hot ? 0 : kHotPages) + random_() % runs * kRun;
+      ASSERT_TRUE(ssd.write(page, content(page, kRun, ++version_), hot ? kHot : kCold, {}).ok());
+      std::fill_n(model_.begin() + static_cast<ptrdiff_t>(page), kRun, version_);
+    }
+  }
+  void fill(Ssd& ssd) {
+    for (uint64_t page = 0; page < kUserPages; page += kRun) {
+      const VStreamId vstream = page < kHotPages ? kHot : kCold;
+      ASSERT_TRUE(ssd.write(page, content(page, kRun, 1), vstream, {}).ok());
+    }
+    std::ranges::fill(model_, 1);
+    version_ = 1;
+  }
+  // Returns the stream to which writes of the vStream go.
+  size_t stream_of_writes(Ssd& ssd, VStreamId vstream) {
+    const SsdStats before = ssd.stats();
+    const uint64_t page = vstream == kHot ? 0 : kHotPages;
+    EXPECT_TRUE(ssd.write(page, content(page, kRun, ++version_), vstream, {}).ok());
+    std::fill_n(model_.begin() + static_cast<ptrdiff_t>(page), kRun, version_);
+    const SsdStats after = ssd.stats();
+    for (size_t i = 0; i < after.streams.size(); ++i)
+      if (after.streams[i].written_bytes > before.streams[i].written_bytes) return i;
+    return SIZE_MAX;
+  }
+  uint64_t copied(const GeometryRequest& request) {
+    create(request);
+    const auto ssd = open();
+    fill(*ssd);
+    write_some(*ssd, 8000);
+    ssd->reset_stats();
+    write_some(*ssd, 8000);
+    check(*ssd, model_);
+    return ssd->stats().gc_bytes;
+  }
+
+  std::mt19937_64 random_{1};
+  std::vector<uint64_t> model_ = std::vector<uint64_t>(kUserPages);
+};
+
+TEST_F(VStreamFirmwareTest, SeparatesVStreamsThatTheHostOnlyNames) {
+  GeometryRequest page_map = vstream_device();
+  page_map.ftl = FtlKind::kPageMap;
+  const uint64_t mixed = copied(page_map), separated = copied(vstream_device());
+  EXPECT_LT(static_cast<double>(separated), .8 * static_cast<double>(mixed));
+}
+
+TEST_F(VStreamFirmwareTest, AVStreamKeepsItsStreamOverARestart) {
+  create(vstream_device());
+  auto ssd = open();
+  fill(*ssd);
+  write_some(*ssd, 4000);
+  const size_t hot = stream_of_writes(*ssd, kHot), cold = stream_of_writes(*ssd, kCold);
+  EXPECT_NE(hot, cold);
+  ssd.reset();
+  ssd = open();
+  EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 2u);
+  EXPECT_EQ(stream_of_writes(*ssd, kHot), hot);
+  EXPECT_EQ(stream_of_writes(*ssd, kCold), cold);
+  write_some(*ssd, 4000);
+  EXPECT_EQ(stream_of_writes(*ssd, kHot), hot);
+  check(*ssd, model_);
+}
+
+TEST_F(VStreamFirmwareTest, CountsItsRemapsAndTheVStreamsThatLive) {
+  create(vstream_device());
+  const auto ssd = open();
+  EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 0u);
+  fill(*ssd);
+  write_some(*ssd, 100);
+  EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 2u);
+  const uint64_t remaps = count_of(ssd->stats(), "remaps");
+  write_some(*ssd, static_cast<int>(kUserPages / kRun));
+  EXPECT_EQ(count_of(ssd->stats(), "remaps"), remaps + 64);  // 64 in each capacity written
+  ASSERT_TRUE(ssd->trim(0, kHotPages).ok());
+  std::fill_n(model_.begin(), kHotPages, 0);
+  for (uint64_t page = kHotPages; page < 2 * kHotPages; page += kRun)
+    ASSERT_TRUE(ssd->write(page, content(page, kRun, 1), kCold, {}).ok());
+  EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 1u);
+}
+
+TEST_F(VStreamFirmwareTest, WithStreamsOffAllWritesAreOfOneVStream) {
+  create(vstream_device());
+  const auto ssd = open({.streams_off = true});
+  fill(*ssd);
+  write_some(*ssd, 4000);
+  EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 1u);
+  EXPECT_EQ(stream_of_writes(*ssd, kHot), stream_of_writes(*ssd, kCold));
+  check(*ssd, model_);
+}
+
+// The power goes in the middle of superpages, and blocks are left half full.
+TEST_F(VStreamFirmwareTest, SharedCopiesAndRestartsKeepTheData) {
+  GeometryRequest request = vstream_device();
+  request.gc_mode = GcMode::kShared;
+  create(request);
+  CutNand nand(1, 32, false);
+  auto ssd = open({.faults = &nand});
+  fill(*ssd);
+  for (int cut = 0; cut < 20 && !HasFailure(); ++cut) {
+    write_some(*ssd, 200);
+    nand.cut_after(0);
+    EXPECT_EQ(ssd->write(0, content(0, 1, version_ + 1), kHot, {}).error().code, EIO);
+    nand.never();
+    ssd.reset();
+    ssd = open({.faults = &nand});
+  }
+  check(*ssd, model_);
+}
+
+TEST_F(VStreamFirmwareTest, ADeviceThatThePaperDoesNotKnowIsRefused) {
+  const auto refused = [](auto change) {
+    GeometryRequest request = vstream_device();
+    change(request);
+    const Result<Geometry> geometry = plan_geometry(request);
+    return !geometry.ok() && geometry.error().code == EINVAL;
+  };
+  EXPECT_FALSE(refused([](GeometryRequest&) {}));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.plp = false; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.gc_mode = GcMode::kSameStream; }));
+  EXPECT_TRUE(refused([](GeometryRequest& request) { request.map_unit_bytes = 8192; }));
+}
+
+}  // namespace
+}  // namespace streamfs::ssd
