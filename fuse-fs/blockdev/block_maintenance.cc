@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iomanip>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -28,22 +29,25 @@ std::string first_word(const std::filesystem::path& file) {
   return word;
 }
 
-uint16_t card_of(const std::filesystem::path& directory) {
+}  // namespace
+
+std::optional<uint16_t> card_address(const std::filesystem::path& directory) {
+  std::error_code failed;
+  if (std::filesystem::exists(directory / "partition", failed)) return std::nullopt;
+  if (first_word(directory / "device/type") != "MMC") return std::nullopt;
   std::ifstream input(directory / "device/rca");
   uint32_t card = 0;
   return input >> std::setbase(0) >> card && card <= UINT16_MAX ? static_cast<uint16_t>(card)
                                                                 : kUsualCard;
 }
 
-}  // namespace
-
 std::unique_ptr<BlockMaintenance> maintenance_of(int fd, const std::filesystem::path& directory) {
   std::error_code failed;
   if (std::filesystem::exists(directory / "partition", failed)) return nullptr;
-  if (first_word(directory / "device/type") == "MMC")
+  if (const auto address = card_address(directory))
     return EmmcMaintenance::open(
         [fd](mmc_ioc_cmd& command) { return ioctl(fd, MMC_IOC_CMD, &command) == 0 ? 0 : errno; },
-        card_of(directory));
+        *address);
   const auto real = std::filesystem::canonical(directory, failed);
   if (failed) return nullptr;
   if (const auto controller = UfsMaintenance::controller_above(real))

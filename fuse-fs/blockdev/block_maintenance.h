@@ -6,8 +6,10 @@
 // keeps the power setting until the next boot.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "fuse-fs/blockdev/idle.h"
@@ -48,6 +50,10 @@ class RequestUnderWay {
  private:
   BlockMaintenance* const of_;
 };
+
+// Returns the relative address of the eMMC card whose whole block device has this folder in /sys;
+// none for partitions and other devices.
+std::optional<uint16_t> card_address(const std::filesystem::path& directory);
 
 // Returns the maintenance of this block device; null for partitions and other kinds of device.
 // `directory`: the device's own in /sys. Requires: `fd` stays open longer than the result lives.

@@ -16,6 +16,7 @@
 #include "fuse-fs/blockdev/emulated_controller.h"
 #include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/blockdev/file_device.h"
+#include "fuse-fs/blockdev/mmc_device.h"
 #include "fuse-fs/blockdev/nvme_device.h"
 #include "fuse-fs/blockdev/passthrough_controller.h"
 #include "fuse-fs/nvme/controller.h"
@@ -26,8 +27,8 @@ namespace streamfs::blockdev {
 
 namespace {
 
-constexpr std::string_view kEmulated = "emu:", kNvme = "nvme:", kNvmeStreams = "nvme:streams:",
-                           kNvmeFdp = "nvme:fdp:";
+constexpr std::string_view kEmulated = "emu:", kMmc = "mmc:", kNvme = "nvme:",
+                           kNvmeStreams = "nvme:streams:", kNvmeFdp = "nvme:fdp:";
 
 Result<std::unique_ptr<Device>> open_emulated_nvme(const std::string& data,
                                                    const OpenOptions& options) {
@@ -55,6 +56,7 @@ Result<void> check_range(BlockNo first, uint64_t blocks, uint64_t capacity) {
 
 std::string_view path_of(std::string_view data) {
   if (data.starts_with(kEmulated)) return data.substr(kEmulated.size());
+  if (data.starts_with(kMmc)) return data.substr(kMmc.size());
   if (!data.starts_with(kNvme)) return data;
   const size_t colon = data.find(':', kNvme.size());
   return data.substr(colon == std::string_view::npos ? kNvme.size() : colon + 1);
@@ -64,6 +66,11 @@ Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenO
   if (data.starts_with(kEmulated)) {
     SFS_ASSIGN(std::unique_ptr<Device> device,
                EmulatedDevice::open(std::string(path_of(data)), options));
+    return device;
+  }
+  if (data.starts_with(kMmc)) {
+    SFS_ASSIGN(std::unique_ptr<Device> device,
+               MmcDevice::open(std::string(path_of(data)), options));
     return device;
   }
   if (data.starts_with(kNvme)) return open_emulated_nvme(data, options);

@@ -144,12 +144,13 @@ struct OpenOptions {
   double real_time = 0;  // emulated SSDs: factor on the latency of the flash; 0: answer at once
 };
 // Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device, an
-// NVMe namespace (/dev/ngXnY), or "nvme:streams:PATH" and "nvme:fdp:PATH": the emulated SSD as an
-// NVMe controller with Streams or FDP. The device is locked exclusively while open.
+// NVMe namespace (/dev/ngXnY), "nvme:streams:PATH" and "nvme:fdp:PATH": the emulated SSD as an NVMe
+// controller with Streams or FDP, or "mmc:PATH": an eMMC card by its contexts (mmc_device.h). The
+// device is locked exclusively while open.
 // Errors: ENOENT, EACCES, EROFS (read-only device opened for writing), EBUSY (another holder after
 // wait_seconds), ENOTBLK (neither device nor file), EINVAL (foreign image of an SSD, smaller than a
 // block, unknown nvme: form, or real_time for a device that is not emulated); for an NVMe namespace
-// those of nvme::discover() and PassthroughController::open(), too.
+// those of nvme::discover() and PassthroughController::open(), too; for mmc: those of MmcDevice.
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
 // Returns EINVAL if one of these blocks lies beyond `capacity`.
 Result<void> check_range(BlockNo first, uint64_t blocks, uint64_t capacity);

@@ -36,6 +36,7 @@ class EmulatedDevice final : public Device {
   Result<void> release(PStreamId stream) override { return ssd_->release(stream); }
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
+  ssd::Ssd& ssd() { return *ssd_; }
 
   IdleCapabilities capabilities() const override;
   Pressure pressure() override;

@@ -48,6 +48,7 @@ class FileDevice final : public Device {
   Result<void> trim(BlockNo first, uint64_t count) override;
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
+  BlockMaintenance* maintenance() { return maintenance_.get(); }  // null for most devices
 
   IdleCapabilities capabilities() const override;
   Pressure pressure() override;

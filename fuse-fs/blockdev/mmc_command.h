@@ -1,6 +1,6 @@
-// Encodes the eMMC commands for background operations in the form of the kernel's MMC_IOC_CMD, and
-// decodes EXT_CSD and the card's status. JEDEC JESD84-B51: 6.6.25 "Background operations",
-// 6.6.23 "High priority interrupt", 7.4 "Extended CSD".
+// Encodes the eMMC commands for background operations and contexts in the form of the kernel's
+// MMC_IOC_CMD, and decodes EXT_CSD and the card's status. JEDEC JESD84-B51: 6.6.25 "Background
+// operations", 6.6.23 "High priority interrupt", 6.6.27 "Context Management", 7.4 "Extended CSD".
 // Thread safety: pure functions.
 #pragma once
 
@@ -9,6 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/types.h"
 
 namespace streamfs::blockdev::mmc {
 
@@ -36,6 +38,23 @@ mmc_ioc_cmd interrupt(Hpi hpi, uint16_t card);
 // CMD13.
 mmc_ioc_cmd read_status(uint16_t card);
 
+inline constexpr uint32_t kSectorBytes = 512;
+inline constexpr uint8_t kMostContexts = 15;
+
+// Returns the largest context id of the card; 0: it has no contexts.
+uint8_t contexts_of(const ExtCsd& ext_csd);
+// CMD6: CONTEXT_CONF of the context, 1 to 15. An open context takes writes; it is no large unit,
+// and its reliability mode is the normal one.
+mmc_ioc_cmd open_context(uint8_t context);
+mmc_ioc_cmd close_context(uint8_t context);
+// CMD23: the number of sectors of the next CMD25 and its context.
+mmc_ioc_cmd set_block_count(uint16_t sectors, uint8_t context);
+// CMD25 of whole sectors, to cards that are addressed by sectors. Requires: `bytes` stays alive
+// until the command has been sent.
+mmc_ioc_cmd write_sectors(uint32_t first, ConstBytes bytes);
+
+// Returns whether the answer (R1) has an error bit.
+bool is_error(const mmc_ioc_cmd& answered);
 // Returns whether the answer to CMD13 shows a card that is ready for data.
 bool is_ready(const mmc_ioc_cmd& answered);
 

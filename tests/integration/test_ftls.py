@@ -20,14 +20,19 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 
 MIB = 1 << 20
 FILES, FILE_BYTES = 8, 32 * MIB
-STREAMS = {"emmc": 5, "vstream": 8}
-USED = {"emmc": 5, "vstream": 2}  # at least, by four labels and the metadata log
+STREAMS = {"emmc": 5, "mmc": 5, "vstream": 8}  # mmc: an eMMC by its own commands
+USED = {"emmc": 5, "mmc": 5, "vstream": 2}  # at least, by four labels and the metadata log
 
 
 def info(pair: Pair) -> dict[str, Any]:
     """The shape and the counters of the SSD."""
     said: dict[str, Any] = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
     return said
+
+
+def ftl_of(pair: Pair) -> str:
+    """The FTL of the pair's image."""
+    return "emmc" if pair.folder.name == "mmc" else pair.folder.name
 
 
 @pytest.fixture(params=STREAMS)
@@ -37,9 +42,12 @@ def ftl_pair(request: pytest.FixtureRequest, make_pair: Callable[..., Pair]) -> 
     if pair.given:
         pytest.skip("on an emulated SSD only")
     pair.image.unlink()
-    words = ["--ftl", request.param, "--size", "1G", "--op", "0.1"]
+    ftl = ftl_of(pair)
+    words = ["--ftl", ftl, "--size", "1G", "--op", "0.1"]
     said = run(BIN / "ssd-sim", "create", pair.image, *words).stdout
-    assert request.param in said
+    assert ftl in said
+    if request.param == "mmc":
+        pair.data = f"mmc:{pair.image}"
     pair.mkfs()
     return pair
 
@@ -97,7 +105,7 @@ def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
     mount.unmount()
     pair.assert_sound()
     shown = info(pair)
-    assert shown["ftl"] == pair.folder.name
+    assert shown["ftl"] == ftl_of(pair)
     assert shown["stream_count"] == STREAMS[pair.folder.name]
     assert shown["damaged_pages"] == 0
     assert shown["written_bytes"] >= written >= 1 << 30
@@ -107,7 +115,7 @@ def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
 
 def test_the_device_text_names_the_means(ftl_pair: Pair) -> None:
     said = run(BIN / "streamctl", "device", ftl_pair.data).stdout
-    assert {"emmc": "eMMC contexts", "vstream": "vStreams"}[ftl_pair.folder.name] in said, said
+    assert {"emmc": "eMMC contexts", "vstream": "vStreams"}[ftl_of(ftl_pair)] in said, said
 
 
 def test_other_ftls_have_no_nvme_controller(ftl_pair: Pair) -> None:
@@ -117,7 +125,7 @@ def test_other_ftls_have_no_nvme_controller(ftl_pair: Pair) -> None:
     why = {
         "emmc": "is an eMMC and has no NVMe controller",
         "vstream": "has a vStream-FTL, which no NVMe command reaches",
-    }[ftl_pair.folder.name]
+    }[ftl_of(ftl_pair)]
     assert f"{image} {why}" in done.stdout + done.stderr
 
 
