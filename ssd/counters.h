@@ -45,6 +45,11 @@ struct Counters {
 static_assert(sizeof(Counters) ==
               sizeof(uint64_t) * (20 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
 
+// Ends of log blocks (ftl/log_block.h).
+struct Merges {
+  uint64_t switched = 0, partial = 0, full = 0;
+};
+
 struct LiveCounts {
   uint64_t live_pages = 0;
   uint64_t peak_live_pages = 0;

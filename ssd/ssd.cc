@@ -46,7 +46,7 @@ Result<std::unique_ptr<Ssd>> Ssd::open(const std::string& path, const SsdOptions
   SFS_ASSIGN(std::unique_ptr<Image> image, Image::open(path, access, options.wait_seconds));
   const Geometry geometry = geometry_for(*image, options);
   std::unique_ptr<Ssd> ssd(new Ssd(std::move(image), geometry, options));
-  ssd->recover();
+  SFS_TRY(ssd->recover());
   SFS_TRY(ssd->powered({}));
   return ssd;
 }
@@ -70,11 +70,12 @@ NandFaults* Ssd::faults_for(const SsdOptions& options) {
   return geometry_.failures.any() ? &own_faults_ : nullptr;
 }
 
-void Ssd::recover() {
+Result<void> Ssd::recover() {
   SharedState& shared = read_only_ ? idle_ : image_->shared();
   const SharedUpdate update(shared);
-  firmware_->power_up();
+  SFS_TRY(firmware_->power_up());
   shared.live.occupied_blocks = units_.blocks - firmware_->free_blocks();
+  return {};
 }
 
 // Makes requests fail after a power cut, so that none is acknowledged any more.

@@ -39,8 +39,9 @@ class Firmware {
  public:
   virtual ~Firmware() = default;
 
-  // Finds what the flash has. Call it first. A power cut shows in powered().
-  virtual void power_up() = 0;
+  // Finds what the flash has. Call it first; after an error call nothing else. A power cut is no
+  // error, and shows in powered(). Errors: EIO for tables that no power cut explains.
+  virtual Result<void> power_up() = 0;
   // Returns false after a power cut; no later call changes the flash.
   virtual bool powered() const = 0;
 

@@ -19,8 +19,6 @@
 namespace streamfs::ssd {
 namespace {
 
-enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
-
 class Scanner {
  public:
   Scanner(Image& image, bool mark, const ScanBase* base = nullptr)
@@ -50,15 +48,9 @@ class Scanner {
 
   SpareKind kind(Ppn at) const {
     const SpareEntry& entry = spare_[at];
-    if (std::ranges::all_of(std::as_bytes(std::span(&entry, 1)),
-                            [](std::byte b) { return b == std::byte{0}; }))
-      return SpareKind::kErased;
-    const uint32_t expected = checksum_of(entry);
-    if (entry.checksum == (expected ^ kBufferedMark)) return SpareKind::kErased;
-    if (entry.checksum != expected) return SpareKind::kGarbage;
-    if (entry.erases != image_.blocks()[at / per_block_].erases) return SpareKind::kErased;
+    const SpareKind kind = kind_of(entry, image_.blocks()[at / per_block_].erases);
     const bool sane = entry.lpn < geometry_.user_pages || entry.lpn == kNoPage;
-    return sane ? SpareKind::kProgrammed : SpareKind::kGarbage;
+    return kind == SpareKind::kProgrammed && !sane ? SpareKind::kGarbage : kind;
   }
 
   void survey(BlockIndex block) {
@@ -210,6 +202,16 @@ class Scanner {
 
 uint32_t checksum_of(const SpareEntry& entry) {
   return crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
+}
+
+SpareKind kind_of(const SpareEntry& entry, uint32_t erases) {
+  if (std::ranges::all_of(std::as_bytes(std::span(&entry, 1)),
+                          [](std::byte b) { return b == std::byte{0}; }))
+    return SpareKind::kErased;
+  const uint32_t expected = checksum_of(entry);
+  if (entry.checksum == (expected ^ kBufferedMark)) return SpareKind::kErased;
+  if (entry.checksum != expected) return SpareKind::kGarbage;
+  return entry.erases == erases ? SpareKind::kProgrammed : SpareKind::kErased;
 }
 
 bool fits(const SpareEntry& entry, ConstBytes unit) {

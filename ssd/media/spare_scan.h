@@ -50,6 +50,11 @@ SpareScan scan_spare(Image& image, bool mark);
 
 uint32_t checksum_of(const SpareEntry& entry);
 
+// Returns what an entry says of its page. `erases` is the erase count of its block. An entry that
+// is neither whole nor empty is garbage.
+enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
+SpareKind kind_of(const SpareEntry& entry, uint32_t erases);
+
 // Returns whether the map unit's data has the entry's checksum.
 bool fits(const SpareEntry& entry, ConstBytes unit);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/result.h"
 #include "ssd/ftl/emmc/context_log.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/geometry.h"
@@ -14,7 +15,7 @@ namespace streamfs::ssd::emmc {
 
 // Reads the last context and the blocks that were not full in it. Without a context it reads the
 // whole spare area.
-void EmmcFirmware::power_up() {
+Result<void> EmmcFirmware::power_up() {
   Image& image = parts().image;
   const bool marks = !parts().read_only;
   const std::optional<Context> context = media().log().recover();
@@ -22,6 +23,7 @@ void EmmcFirmware::power_up() {
   take_over(context ? scan_spare_since(image, marks, context->base, blocks_read_)
                     : scan_spare(image, marks));
   if (marks && powered()) (void)media().write_context();
+  return {};
 }
 
 int EmmcFirmware::write(Lpn first, uint32_t count, uint16_t stream, uint16_t vstream,
