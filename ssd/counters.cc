@@ -15,4 +15,8 @@ Counters difference(const Counters& now, const Counters& before) {
   return std::bit_cast<Counters>(delta);
 }
 
+Merges difference(const Merges& now, const Merges& before) {
+  return {now.switched - before.switched, now.partial - before.partial, now.full - before.full};
+}
+
 }  // namespace streamfs::ssd

@@ -59,5 +59,6 @@ struct LiveCounts {
 
 // Returns `now` − `before`, field by field.
 Counters difference(const Counters& now, const Counters& before);
+Merges difference(const Merges& now, const Merges& before);
 
 }  // namespace streamfs::ssd

@@ -50,11 +50,18 @@ Result<VictimKind> victim_of(std::string_view name);
 
 // The FTL of an image. No other FTL can read it.
 enum class FtlKind : uint8_t {
-  kPageMap = 0,  // ftl/page_map.h
-  kEmmc = 1,     // ftl/emmc/firmware.h
+  kPageMap = 0,   // ftl/page_map.h
+  kEmmc = 1,      // ftl/emmc/firmware.h
+  kHybrid = 3,    // ftl/hybrid_firmware.h
+  kLogBlock = 4,  // ftl/log_block_firmware.h
 };
-inline constexpr uint8_t kFtlKinds = 2;
-std::string_view name_of(FtlKind ftl);  // page-map, emmc
+inline constexpr uint8_t kFtlKinds = 5;
+inline constexpr uint8_t kNoFtlKind = 2;  // reserved
+std::string_view name_of(FtlKind ftl);    // page-map, emmc, hybrid, log-block
+// Returns whether the FTL is one that runs on ftl/nand.h: page by page, in one stream.
+inline bool runs_on_nand(FtlKind ftl) {
+  return ftl == FtlKind::kHybrid || ftl == FtlKind::kLogBlock;
+}
 // Errors: EINVAL for another name.
 Result<FtlKind> ftl_of(std::string_view name);
 

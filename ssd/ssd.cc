@@ -11,6 +11,8 @@
 #include "base/types.h"
 #include "ssd/ftl/emmc/firmware.h"
 #include "ssd/ftl/firmware.h"
+#include "ssd/ftl/hybrid_firmware.h"
+#include "ssd/ftl/log_block_firmware.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
@@ -35,6 +37,10 @@ std::unique_ptr<Firmware> make_firmware(const FirmwareParts& parts) {
       break;
     case FtlKind::kEmmc:
       return std::make_unique<emmc::EmmcFirmware>(parts);
+    case FtlKind::kHybrid:
+      return std::make_unique<HybridFirmware>(parts);
+    case FtlKind::kLogBlock:
+      return std::make_unique<LogBlockFirmware>(parts);
   }
   return std::make_unique<PageMapFirmware<ImageMedia>>(parts);
 }

@@ -56,6 +56,9 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.media_errors = delta.media_errors;
   stats.unknown_placements = delta.unknown_placements;
   stats.time = virtual_time_of(geometry, delta);
+  stats.merges = difference(state.merges, state.merges_baseline);
+  stats.words_at_start = state.words_at_start;
+  stats.spares_at_start = state.spares_at_start;
   for (size_t i = 0; i < geometry.streams; ++i)
     stats.streams.push_back(
         {delta.streams[i].host_pages * kPageBytes, delta.streams[i].gc_pages * kPageBytes});

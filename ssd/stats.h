@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ssd/background.h"
+#include "ssd/counters.h"
 #include "ssd/latency.h"
 #include "ssd/layout.h"
 
@@ -20,8 +21,8 @@ struct StreamUse {
 };
 
 // Counts since create() or the last reset, except live_bytes, physical_bytes, free_blocks, urgency,
-// damaged_pages and bad_blocks, which describe the device at present. The NAND figures are unknown
-// for a device that does not report them.
+// damaged_pages, bad_blocks and the reads at start, which describe the device at present. The NAND
+// figures are unknown for a device that does not report them.
 struct SsdStats {
   uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
   bool nand_known = true;
@@ -37,6 +38,8 @@ struct SsdStats {
   uint64_t unknown_placements = 0;
   VirtualTime time;
   std::vector<StreamUse> streams;
+  Merges merges;                                     // of a log-block FTL
+  uint64_t words_at_start = 0, spares_at_start = 0;  // read by power-up: runs_on_nand()
 
   // NAND ÷ host bytes; none before the first write or if unknown.
   std::optional<double> waf() const;

@@ -1,6 +1,8 @@
 // EmulatedController: opening, the dispatch of commands, and admin commands other than directives.
 #include "fuse-fs/blockdev/emulated_controller.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -74,6 +76,10 @@ Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::
   SFS_ASSIGN(std::unique_ptr<ssd::Ssd> ssd, ssd::Ssd::open(path, ssd_options(options)));
   if (ssd->geometry().ftl == ssd::FtlKind::kEmmc)
     return Error{EINVAL, path + " is an eMMC and has no NVMe controller"};
+  if (const ssd::FtlKind ftl = ssd->geometry().ftl; ssd::runs_on_nand(ftl))
+    return Error{EINVAL, fmt::format("{} has the FTL {}, which has no streams, and no NVMe "
+                                     "controller: use emu:{}",
+                                     path, name_of(ftl), path)};
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 

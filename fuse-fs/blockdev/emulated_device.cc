@@ -21,6 +21,12 @@ std::string mechanism_of(const ssd::Geometry& geometry) {
   return geometry.streams > 1 ? "emulated streams" : "none";
 }
 
+// Returns why the FTL has no streams, if it could have none.
+std::string why_no_streams(const ssd::Geometry& geometry) {
+  if (!ssd::runs_on_nand(geometry.ftl)) return "";
+  return "the FTL " + std::string(name_of(geometry.ftl)) + " has no streams";
+}
+
 }  // namespace
 
 ssd::SsdOptions ssd_options(const OpenOptions& options) {
@@ -48,7 +54,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            geometry.pages_per_block,
            geometry.plp,
            mechanism_of(geometry),
-           "",
+           why_no_streams(geometry),
            "memory",
            std::string(name_of(geometry.gc_mode)),
            static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1,

@@ -35,8 +35,10 @@ class CreateCommand final : public Command {
                      "each of fewer wordlines.");
     app_->add_option("--ftl", ftl_name_,
                      "Map pages by: page-map; emmc, with four streams by context id, copies of all "
-                     "together, a volatile buffer and contexts that make power-up short.")
-        ->check(CLI::IsMember({"page-map", "emmc"}))
+                     "together, a volatile buffer and contexts that make power-up short; "
+                     "hybrid, in persistent memory, in one stream; "
+                     "log-block, by blocks and log blocks, in one stream.")
+        ->check(CLI::IsMember({"page-map", "emmc", "hybrid", "log-block"}))
         ->capture_default_str();
     size_ = app_->add_option("--size", given_.user_bytes,
                              "Set the capacity that the host sees: 4G, 512M, ...")
@@ -100,6 +102,7 @@ class CreateCommand final : public Command {
     ssd::GeometryRequest request;
     SFS_ASSIGN(const ssd::FtlKind ftl, ssd::ftl_of(ftl_name_));
     if (ftl == ssd::FtlKind::kEmmc) request = ssd::emmc_request();
+    if (ssd::runs_on_nand(ftl)) request = ssd::nand_request(ftl);
     if (!preset_.empty()) {
       SFS_ASSIGN(request, ssd::find_preset(preset_));
     }

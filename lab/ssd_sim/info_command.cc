@@ -35,6 +35,18 @@ nlohmann::json nand_json(const ssd::NandShape& nand) {
           {"wordline_pages", nand.wordline_pages()}};
 }
 
+nlohmann::json merges_json(const ssd::SsdStats& stats, const ssd::Geometry& geometry) {
+  if (geometry.ftl != ssd::FtlKind::kLogBlock) return nullptr;
+  return {{"switched", stats.merges.switched},
+          {"partial", stats.merges.partial},
+          {"full", stats.merges.full}};
+}
+
+nlohmann::json power_up_json(const ssd::SsdStats& stats, const ssd::Geometry& geometry) {
+  if (!ssd::runs_on_nand(geometry.ftl)) return nullptr;
+  return {{"words", stats.words_at_start}, {"spare_areas", stats.spares_at_start}};
+}
+
 std::string ratio(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "none yet";
 }
@@ -80,6 +92,8 @@ class InfoCommand final : public Command {
     json["free_blocks"] = stats.free_blocks;
     json["urgency"] = name_of(stats.urgency);
     json["damaged_pages"] = stats.damaged_pages;
+    json["merges"] = merges_json(stats, geometry);
+    json["power_up"] = power_up_json(stats, geometry);
     fmt::print("{}\n", json.dump(2));
   }
 
@@ -96,8 +110,11 @@ class InfoCommand final : public Command {
         geometry.nand.channels, geometry.nand.chips, geometry.nand.dies, geometry.nand.planes,
         geometry.nand.wordlines, name_of(geometry.nand.cell),
         human_bytes(geometry.map_unit_pages * ssd::kPageBytes));
-    fmt::print("  collects     {} victims, copies to {}\n", name_of(geometry.victim),
-               name_of(geometry.gc_mode));
+    if (geometry.ftl == ssd::FtlKind::kLogBlock)
+      fmt::print("  collects     the log block that was written longest ago\n");
+    else
+      fmt::print("  collects     {} victims, copies to {}\n", name_of(geometry.victim),
+                 name_of(geometry.gc_mode));
     fmt::print("  live         {}, peak {}; effective spare {}\n", human_bytes(stats.live_bytes),
                human_bytes(stats.peak_live_bytes), ratio(stats.effective_spare()));
     fmt::print(
@@ -119,6 +136,12 @@ class InfoCommand final : public Command {
         stats.time.read.p50_us, stats.time.read.p99_us, stats.time.read.p999_us);
     fmt::print("               {:.0f} MB/s if saturated; work-conserving bound {:.0f} MB/s\n",
                stats.time.simulated_mb_per_s, stats.time.bound_mb_per_s);
+    if (ssd::runs_on_nand(geometry.ftl))
+      fmt::print("  power-up     read {} words of persistent memory and {} spare areas\n",
+                 stats.words_at_start, stats.spares_at_start);
+    if (geometry.ftl == ssd::FtlKind::kLogBlock)
+      fmt::print("  merges       {} switched, {} partial, {} full\n", stats.merges.switched,
+                 stats.merges.partial, stats.merges.full);
     if (stats.bad_blocks > 0)
       fmt::print("  bad          {} blocks; {} program and {} erase failures\n", stats.bad_blocks,
                  stats.program_failures, stats.erase_failures);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -28,15 +27,6 @@ namespace streamfs::ssd {
 namespace {
 
 constexpr uint64_t kCopyBytes = 1 << 20;  // a whole number of map units
-
-static_assert(std::endian::native == std::endian::little);
-
-// Publishes a block's record by one 8-byte store: state in the low half, erase count in the high
-// half.
-void publish(BlockRecord& record, uint32_t state, uint32_t erases) {
-  auto& both = reinterpret_cast<uint64_t&>(record);
-  std::atomic_ref(both).store(uint64_t{erases} << 32 | state, std::memory_order_release);
-}
 
 }  // namespace
 

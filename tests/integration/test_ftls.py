@@ -20,7 +20,21 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 
 MIB = 1 << 20
 FILES, FILE_BYTES = 8, 32 * MIB
-STREAMS = {"emmc": 5}
+STREAMS = {
+    "emmc": 5,
+    "hybrid": 1,
+    "log-block": 1,
+}
+MEANS = {
+    "emmc": "eMMC contexts",
+    "hybrid": "the FTL hybrid has no streams",
+    "log-block": "the FTL log-block has no streams",
+}
+NO_CONTROLLER = {
+    "emmc": "is an eMMC and has no NVMe controller",
+    "hybrid": "has the FTL hybrid, which has no streams, and no NVMe controller",
+    "log-block": "has the FTL log-block, which has no streams, and no NVMe controller",
+}
 
 
 def info(pair: Pair) -> dict[str, Any]:
@@ -102,15 +116,26 @@ def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
     assert shown["written_bytes"] >= written >= 1 << 30
     used = [row["stream"] for row in shown["streams"] if row["written_bytes"] > 0]
     assert len(used) == STREAMS[pair.folder.name]
+    reads, merges = shown["power_up"], shown["merges"]
+    assert (reads is None) == (pair.folder.name not in ("hybrid", "log-block"))
+    if pair.folder.name == "hybrid":
+        assert 0 < reads["words"] < 100
+        assert 0 < reads["spare_areas"] < 100
+    if pair.folder.name == "log-block":
+        assert reads["words"] == 0
+        assert reads["spare_areas"] > shown["blocks"]
+        assert merges["full"] + merges["partial"] + merges["switched"] > 0
+    else:
+        assert merges is None
 
 
 def test_the_device_text_names_the_means(ftl_pair: Pair) -> None:
     said = run(BIN / "streamctl", "device", ftl_pair.data).stdout
-    assert {"emmc": "eMMC contexts"}[ftl_pair.folder.name] in said, said
+    assert MEANS[ftl_pair.folder.name] in said, said
 
 
-def test_an_emmc_image_has_no_nvme_controller(ftl_pair: Pair) -> None:
+def test_an_image_without_a_controller_is_refused_as_one(ftl_pair: Pair) -> None:
     image = ftl_pair.image
     done = run(BIN / "streamctl", "device", f"nvme:fdp:{image}", check=False)
     assert done.returncode != 0
-    assert f"{image} is an eMMC and has no NVMe controller" in done.stdout + done.stderr
+    assert f"{image} {NO_CONTROLLER[ftl_pair.folder.name]}" in done.stdout + done.stderr
