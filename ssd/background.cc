@@ -33,6 +33,7 @@ uint32_t blocks_for_burst(const Geometry& geometry, uint64_t burst_blocks) {
 }
 
 Urgency urgency_of(const Geometry& geometry, uint64_t free_blocks, const IdleLimits& limits) {
+  if (geometry.ftl == FtlKind::kLogBlock) return Urgency::kNone;  // does nothing in idle time
   const uint64_t wanted = wanted_free_blocks(geometry, limits);
   if (free_blocks >= wanted) return Urgency::kNone;
   if (free_blocks <= geometry.low_water + 1u) return Urgency::kCritical;

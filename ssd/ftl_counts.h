@@ -17,6 +17,13 @@ using FtlCounts = std::array<uint64_t, kFtlCounts>;
 // Indices in FtlCounts.
 enum EmmcCount : uint8_t { kContextsWritten, kContextPages, kBlocksRead, kStreamsOn };
 enum VStreamCount : uint8_t { kLiveVStreams, kRemaps };
+enum HybridCount : uint8_t { kWordsRead, kHybridSpareAreasRead };
+enum LogBlockCount : uint8_t {
+  kMergesSwitched,
+  kMergesPartial,
+  kMergesFull,
+  kLogBlockSpareAreasRead
+};
 
 // Returns the names of the counts, keys of JSON. Numbers without a name are unused.
 constexpr std::array<std::string_view, kFtlCounts> ftl_count_names(FtlKind ftl) {
@@ -25,6 +32,10 @@ constexpr std::array<std::string_view, kFtlCounts> ftl_count_names(FtlKind ftl) 
       return {"contexts_written", "context_pages_written", "blocks_read_at_power_up", "streams_on"};
     case FtlKind::kVStream:
       return {"live_vstreams", "remaps"};
+    case FtlKind::kHybrid:
+      return {"words_read_at_power_up", "spare_areas_read_at_power_up"};
+    case FtlKind::kLogBlock:
+      return {"merges_switched", "merges_partial", "merges_full", "spare_areas_read_at_power_up"};
     case FtlKind::kPageMap:
       break;
   }

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "ssd/ftl/hybrid_layout.h"
 
 namespace streamfs::ssd {
 namespace {
@@ -28,6 +29,7 @@ constexpr uint32_t kMaxDies = 1024;
 constexpr uint16_t kMaxPlanes = 16;
 constexpr double kMaxSpare = 10;
 constexpr uint32_t kAlways = 1'000'000'000;
+constexpr uint32_t kMaxLogBlockPages = UINT16_MAX;
 
 Error impossible(std::string why) {
   return {EINVAL, "impossible geometry: " + std::move(why)};
@@ -78,6 +80,28 @@ Result<void> check_map_unit(const Geometry& geometry) {
   return {};
 }
 
+// Lee (Samsung), and Kim et al. (2002): host writes and copies go one page after another to a block
+// each, or to log blocks.
+Result<void> check_nand_ftl(const Geometry& geometry) {
+  if (geometry.streams != 1 || geometry.gc_mode != GcMode::kOwnFrontier ||
+      geometry.victim != VictimKind::kGreedy || !geometry.plp)
+    return impossible(
+        fmt::format("the FTL {} has one stream, no choice of --gc and --victim, and power-loss "
+                    "protection",
+                    name_of(geometry.ftl)));
+  if (geometry.map_unit_pages != 1)
+    return impossible(fmt::format("the FTL {} maps pages of 4 KiB", name_of(geometry.ftl)));
+  if (geometry.failures.any() || geometry.bad_blocks != 0)
+    return impossible(fmt::format("the flash of the FTL {} does not fail", name_of(geometry.ftl)));
+  if (geometry.ftl == FtlKind::kHybrid && geometry.low_water >= kHybridPool)
+    return impossible(fmt::format("{} free blocks for collections: the FTL hybrid keeps at most {}",
+                                  geometry.low_water, kHybridPool - 1));
+  if (geometry.ftl == FtlKind::kLogBlock && geometry.pages_per_block >= kMaxLogBlockPages)
+    return impossible(fmt::format("log blocks of {} pages: must be below {}",
+                                  geometry.pages_per_block, kMaxLogBlockPages));
+  return {};
+}
+
 // Vishwakarma (2019): four streams, and garbage collection that ignores them.
 Result<void> check_emmc(const Geometry& geometry) {
   if (geometry.streams != kEmmcStreams || geometry.gc_mode != GcMode::kShared || geometry.plp)
@@ -104,6 +128,9 @@ Result<void> check_ftl(const Geometry& geometry) {
       return check_emmc(geometry);
     case FtlKind::kVStream:
       return check_vstream(geometry);
+    case FtlKind::kHybrid:
+    case FtlKind::kLogBlock:
+      return check_nand_ftl(geometry);
     case FtlKind::kPageMap:
       break;
   }
@@ -146,6 +173,10 @@ std::string_view name_of(FtlKind ftl) {
       return "emmc";
     case FtlKind::kVStream:
       return "vstream";
+    case FtlKind::kHybrid:
+      return "hybrid";
+    case FtlKind::kLogBlock:
+      return "log-block";
     case FtlKind::kPageMap:
       break;
   }
@@ -153,9 +184,12 @@ std::string_view name_of(FtlKind ftl) {
 }
 
 Result<FtlKind> ftl_of(std::string_view name) {
-  for (const FtlKind ftl : {FtlKind::kPageMap, FtlKind::kEmmc, FtlKind::kVStream})
+  std::string known;
+  for (const FtlKind ftl : kAllFtls) {
     if (name == name_of(ftl)) return ftl;
-  return Error{EINVAL, fmt::format("no FTL {}; there are page-map, emmc, vstream", name)};
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(ftl));
+  }
+  return Error{EINVAL, fmt::format("no FTL {}; there are {}", name, known)};
 }
 
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {

@@ -2,6 +2,7 @@
 // Thread safety: values and pure functions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -50,12 +51,19 @@ Result<VictimKind> victim_of(std::string_view name);
 
 // The FTL of an image. No other FTL can read it.
 enum class FtlKind : uint8_t {
-  kPageMap = 0,  // ftl/page_map.h
-  kEmmc = 1,     // ftl/emmc/firmware.h
-  kVStream = 2,  // ftl/vstream/firmware.h
+  kPageMap = 0,   // ftl/page_map.h
+  kEmmc = 1,      // ftl/emmc/firmware.h
+  kVStream = 2,   // ftl/vstream/firmware.h
+  kHybrid = 3,    // ftl/hybrid_firmware.h
+  kLogBlock = 4,  // ftl/log_block_firmware.h
 };
-inline constexpr uint8_t kFtlKinds = 3;
-std::string_view name_of(FtlKind ftl);  // page-map, emmc, vstream
+inline constexpr std::array kAllFtls = {FtlKind::kPageMap, FtlKind::kEmmc, FtlKind::kVStream,
+                                        FtlKind::kHybrid, FtlKind::kLogBlock};
+std::string_view name_of(FtlKind ftl);  // page-map, emmc, vstream, hybrid, log-block
+// Returns whether the FTL is one that runs on ftl/nand.h: page by page, in one stream.
+inline bool runs_on_nand(FtlKind ftl) {
+  return ftl == FtlKind::kHybrid || ftl == FtlKind::kLogBlock;
+}
 // Errors: EINVAL for another name.
 Result<FtlKind> ftl_of(std::string_view name);
 

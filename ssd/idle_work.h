@@ -44,29 +44,33 @@ class Bursts {
 
 enum class IdleStep : uint8_t { kNothing, kCollected, kLevelled };
 
-// Does one step of garbage collection or, if it has nothing to do and urgency is none or low, of
-// wear levelling; copies up to `most` pages. `geometry` is in map units.
+// Does one step of garbage collection, unless urgency is none; copies up to `most` pages. Returns
+// false if nothing moved. `geometry` is in map units.
 template <typename Ftl>
-IdleStep idle_step(Ftl& ftl, const Geometry& geometry, const IdleLimits& limits, uint32_t most) {
-  const Urgency urgency = urgency_of(geometry, ftl.free_blocks(), limits);
+bool collect_step(Ftl& ftl, const Geometry& geometry, const IdleLimits& limits, Urgency urgency,
+                  uint32_t most) {
   const auto limit = [&](double share) {
     return static_cast<uint32_t>(share * geometry.pages_per_block);
   };
-  bool collected = false;
   switch (urgency) {
     case Urgency::kNone:
       break;
     case Urgency::kLow:
-      collected = ftl.collect_some(limit(limits.valid_limit), most);
-      break;
+      return ftl.collect_some(limit(limits.valid_limit), most);
     case Urgency::kHigh:
-      collected = ftl.collect_some(limit((1 + limits.valid_limit) / 2), most);
-      break;
+      return ftl.collect_some(limit((1 + limits.valid_limit) / 2), most);
     case Urgency::kCritical:
-      collected = ftl.collect_some(geometry.pages_per_block, most);
-      break;
+      return ftl.collect_some(geometry.pages_per_block, most);
   }
-  if (collected) return IdleStep::kCollected;
+  return false;
+}
+
+// Does collect_step() or, if it has nothing to do and urgency is none or low, a step of wear
+// levelling.
+template <typename Ftl>
+IdleStep idle_step(Ftl& ftl, const Geometry& geometry, const IdleLimits& limits, uint32_t most) {
+  const Urgency urgency = urgency_of(geometry, ftl.free_blocks(), limits);
+  if (collect_step(ftl, geometry, limits, urgency, most)) return IdleStep::kCollected;
   const bool calm = urgency == Urgency::kNone || urgency == Urgency::kLow;
   return calm && ftl.level_wear(limits.wear_spread, most) ? IdleStep::kLevelled
                                                           : IdleStep::kNothing;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -24,12 +25,17 @@
 #include "base/output_file.h"
 #include "base/result.h"
 #include "base/wire/magic.h"
+#include "pmem/region.h"
+#include "ssd/ftl/hybrid.h"
 #include "ssd/geometry.h"
 #include "ssd/layout.h"
+#include "ssd/media/image_memory.h"
 #include "ssd/media/nand_faults.h"
 
 namespace streamfs::ssd {
 namespace {
+
+static_assert(std::endian::native == std::endian::little);  // publish()
 
 constexpr auto kLockRetry = std::chrono::milliseconds(20);
 
@@ -107,6 +113,17 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
   return text;
 }
 
+// Makes the persistent memory of a hybrid FTL, which gets its space now, too.
+Result<void> format_memory(int fd, const Geometry& geometry, const std::string& path) {
+  const ImageOffsets offsets = image_offsets(geometry);
+  if (offsets.memory == offsets.file_bytes) return {};
+  const auto bytes = static_cast<off_t>(offsets.file_bytes - offsets.memory);
+  if (const int error = posix_fallocate(fd, static_cast<off_t>(offsets.memory), bytes); error != 0)
+    return Error{error, "cannot allocate the persistent memory of " + path};
+  SFS_ASSIGN(const std::unique_ptr<pmem::Region> memory, map_memory(fd, geometry, false));
+  return HybridFtl::format(geometry, *memory);
+}
+
 // Fills a new image. The tables get their space now, so that a full host disk cannot kill the
 // process with SIGBUS later.
 Result<void> fill_image(int fd, const Geometry& geometry, const std::string& path) {
@@ -123,6 +140,15 @@ Result<void> fill_image(int fd, const Geometry& geometry, const std::string& pat
     if (pwrite(fd, &bad, sizeof(bad), static_cast<off_t>(offsets.block + block * sizeof(bad))) !=
         static_cast<ssize_t>(sizeof(bad)))
       return system_error("cannot write the block table of " + path);
+  const uint64_t log = offsets.data + geometry.physical_pages() * kPageBytes;
+  const uint64_t log_bytes = 2 * context_half_pages(geometry) * kPageBytes;
+  if (log_bytes > 0) {
+    if (const int error =
+            posix_fallocate(fd, static_cast<off_t>(log), static_cast<off_t>(log_bytes));
+        error != 0)
+      return Error{error, "cannot allocate the log of contexts of " + path};
+  }
+  SFS_TRY(format_memory(fd, geometry, path));
   if (fsync(fd) != 0) return system_error("cannot sync " + path);
   return {};
 }
@@ -195,7 +221,7 @@ Result<void> Image::read_header(const std::string& path) {
             path, header.version, kImageVersion)};
   if (header.checksum != header_checksum(header))
     return Error{EINVAL, path + ": damaged header (checksum)"};
-  if (header.ftl >= kFtlKinds)
+  if (header.ftl >= kAllFtls.size())
     return Error{EINVAL, fmt::format("{}: an image of an FTL that this program does not know ({})",
                                      path, header.ftl)};
   if (header.victim >= kVictimKinds)
@@ -242,6 +268,12 @@ void copy_words(const SharedState& from, SharedState& to) {
 }
 
 }  // namespace
+
+// The state is the low half of the 8 bytes, and the erase count the high half.
+void publish(BlockRecord& record, uint32_t state, uint32_t erases) {
+  auto& both = reinterpret_cast<uint64_t&>(record);
+  std::atomic_ref(both).store(uint64_t{erases} << 32 | state, std::memory_order_release);
+}
 
 SharedState snapshot(const SharedState& shared) {
   constexpr int kAttempts = 1000;

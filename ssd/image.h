@@ -76,6 +76,9 @@ class Image {
   std::string uuid_;
 };
 
+// Stores a block's state and erase count at once.
+void publish(BlockRecord& record, uint32_t state, uint32_t erases);
+
 // Returns a consistent copy of the holder's counts, in any process. If the holder died during an
 // update, returns after about 0.1 s a copy that is off by one request at most.
 SharedState snapshot(const SharedState& shared);

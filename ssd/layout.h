@@ -8,6 +8,7 @@
 //   spare_offset      SpareEntry × map units of flash
 //   data_offset       the flash: map unit p at data_offset + p × map unit; behind it, only in an
 //                     eMMC, the two halves of its log of contexts (ftl/emmc/context_log.h)
+//   memory            only of a hybrid FTL: its persistent memory (ftl/hybrid_layout.h)
 //
 // Logical page (map unit) l is at the programmed place whose spare entry has l and the largest
 // sequence, if that is above trim[l]; else l is not mapped. The spare area alone defines what is
@@ -25,6 +26,11 @@
 //   in use, doubtful ──erase begins──▶ erasing      failed ──its pages are elsewhere──▶ retired
 //   erasing ──erase ends──▶ in use, erases + 1      erasing ──erase failed──▶ retired
 //
+// The hybrid and the log-block FTL (media/image_nand.h) find their pages by rules of their own. The
+// log-block FTL's pages obey the sequence rule above, too; the hybrid FTL's map is in its memory.
+// Their block records say which program was interrupted. The page may be torn; its spare entry then
+// becomes one without a page before the next page of the block is programmed.
+//
 // After a crash: the image survives the death of its process, but not of the machine, because
 // nothing is synced while it is open. Numbers are little-endian.
 #pragma once
@@ -34,6 +40,7 @@
 
 #include "base/types.h"
 #include "ssd/counters.h"
+#include "ssd/ftl/hybrid_layout.h"
 #include "ssd/ftl_counts.h"
 #include "ssd/geometry.h"
 
@@ -70,9 +77,10 @@ struct SharedState {
   LiveCounts live;
   Counters now;
   Counters baseline;
-  FtlCounts ftl;
+  FtlCounts ftl;  // zeroes in images of programs that did not know it
 };
 static_assert(std::is_trivially_copyable_v<SharedState>);
+static_assert(sizeof(SharedState) <= 6 * kPageBytes);  // the size before `ftl`, in whole pages
 
 // Flags of BlockRecord::state.
 inline constexpr uint32_t kBlockErasing = 1;   // an erase began and may be incomplete: erase again
@@ -84,7 +92,9 @@ struct BlockRecord {
   uint32_t state;  // stored together with `erases`, in one 8-byte store
   uint32_t erases;
   uint32_t frontier;  // stored before the first page
-  uint32_t reserved;
+  // Only of the hybrid and the log-block FTL: the place + 1 of a page whose program began and did
+  // not end; 0: none.
+  uint32_t programming;
 };
 static_assert(sizeof(BlockRecord) == 16);
 
@@ -94,16 +104,20 @@ struct SpareEntry {
   uint64_t sequence;
   uint64_t written_at;  // the device's count of host pages at the host's write
   uint32_t lpn;         // kNoPage: padding
-  uint16_t vstream, pstream;
+  uint16_t vstream;     // of the hybrid and the log-block FTL: flags
+  uint16_t pstream;
   uint32_t erases;         // of its block when it was programmed
-  uint32_t data_checksum;  // CRC32C of the map unit; 0 for padding
-  uint32_t reserved;
-  uint32_t checksum;  // CRC32C of everything before it
+  uint32_t data_checksum;  // CRC32C of the map unit; 0 if lpn is kNoPage
+  uint32_t replaced;       // of a hybrid FTL: Spare::replaced; else 0
+  uint32_t checksum;       // CRC32C of everything before it
 };
 static_assert(sizeof(SpareEntry) == 40 && std::has_unique_object_representations_v<SpareEntry>);
 
+// Flags in SpareEntry::vstream, as in Spare (ftl/nand.h).
+inline constexpr uint16_t kSparePadding = 1, kSpareInPlace = 2;
+
 struct ImageOffsets {
-  uint64_t block, trim, spare, data, file_bytes;
+  uint64_t block, trim, spare, data, memory, file_bytes;
 };
 
 // Returns the size of one of the two halves of an eMMC's log of global contexts, whole blocks of
@@ -124,7 +138,10 @@ inline ImageOffsets image_offsets(const Geometry& geometry) {
   const uint64_t data =
       round_up(spare + units.physical_pages() * sizeof(SpareEntry), uint64_t{1} << 20);
   const uint64_t pages = geometry.physical_pages() + 2 * context_half_pages(geometry);
-  return {block, trim, spare, data, data + pages * kPageBytes};
+  const uint64_t memory = data + pages * kPageBytes;
+  const bool hybrid = geometry.ftl == FtlKind::kHybrid;
+  const uint64_t bytes = hybrid ? round_up(HybridLayout(geometry).bytes(), kPageBytes) : 0;
+  return {block, trim, spare, data, memory, memory + bytes};
 }
 
 }  // namespace streamfs::ssd

@@ -60,6 +60,13 @@ GeometryRequest emmc_request() {
   return request;
 }
 
+GeometryRequest nand_request(FtlKind ftl) {
+  GeometryRequest request;
+  request.ftl = ftl;
+  request.streams = 1;
+  return request;
+}
+
 std::span<const Preset> presets() {
   static const std::array<Preset, 5> all = {
       Preset{"embedded-slc", "4 GiB, one SLC die of 2 planes, 4 streams, volatile buffer",

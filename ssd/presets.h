@@ -21,6 +21,8 @@ std::span<const Preset> presets();
 
 // Returns the request of an eMMC with streams (ftl/emmc/firmware.h) without a size.
 GeometryRequest emmc_request();
+// Returns the request of a device with the hybrid or the log-block FTL without a size.
+GeometryRequest nand_request(FtlKind ftl);
 
 // Errors: EINVAL for an unknown name; the message lists the known names.
 Result<GeometryRequest> find_preset(std::string_view name);

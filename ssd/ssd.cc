@@ -11,6 +11,8 @@
 #include "base/types.h"
 #include "ssd/ftl/emmc/firmware.h"
 #include "ssd/ftl/firmware.h"
+#include "ssd/ftl/hybrid_firmware.h"
+#include "ssd/ftl/log_block_firmware.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/ftl/vstream/firmware.h"
 #include "ssd/geometry.h"
@@ -38,6 +40,10 @@ std::unique_ptr<Firmware> make_firmware(const FirmwareParts& parts) {
       return std::make_unique<emmc::EmmcFirmware>(parts);
     case FtlKind::kVStream:
       return std::make_unique<vstream::VStreamFirmware>(parts);
+    case FtlKind::kHybrid:
+      return std::make_unique<HybridFirmware>(parts);
+    case FtlKind::kLogBlock:
+      return std::make_unique<LogBlockFirmware>(parts);
   }
   return std::make_unique<PageMapFirmware<ImageMedia>>(parts);
 }
@@ -49,7 +55,7 @@ Result<std::unique_ptr<Ssd>> Ssd::open(const std::string& path, const SsdOptions
   SFS_ASSIGN(std::unique_ptr<Image> image, Image::open(path, access, options.wait_seconds));
   const Geometry geometry = geometry_for(*image, options);
   std::unique_ptr<Ssd> ssd(new Ssd(std::move(image), geometry, options));
-  ssd->recover();
+  SFS_TRY(ssd->recover());
   SFS_TRY(ssd->powered({}));
   return ssd;
 }
@@ -73,11 +79,12 @@ NandFaults* Ssd::faults_for(const SsdOptions& options) {
   return geometry_.failures.any() ? &own_faults_ : nullptr;
 }
 
-void Ssd::recover() {
+Result<void> Ssd::recover() {
   SharedState& shared = read_only_ ? idle_ : image_->shared();
   const SharedUpdate update(shared);
-  firmware_->power_up();
+  SFS_TRY(firmware_->power_up());
   shared.live.occupied_blocks = units_.blocks - firmware_->free_blocks();
+  return {};
 }
 
 // Makes requests fail after a power cut, so that none is acknowledged any more.

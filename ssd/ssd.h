@@ -45,7 +45,7 @@ struct SsdOptions {
 
 class Ssd {
  public:
-  // Errors: those of Image::open; EIO for a power cut during recovery.
+  // Errors: those of Image::open; EIO for a power cut during recovery or damaged tables of the FTL.
   static Result<std::unique_ptr<Ssd>> open(const std::string& path, const SsdOptions& options);
 
   const Geometry& geometry() const { return geometry_; }
@@ -106,7 +106,7 @@ class Ssd {
   };
 
   Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options);
-  void recover();
+  Result<void> recover();
   NandFaults* faults_for(const SsdOptions& options);
   Result<void> powered(Result<void> done) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;

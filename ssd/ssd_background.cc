@@ -43,6 +43,9 @@ bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
 }
 
 IdleReport Ssd::run_idle(const IdleLimits& limits) {
+  IdleReport nothing;
+  nothing.end = IdleReport::End::kNothingLeft;
+  if (read_only_) return nothing;
   IdleLimits now;
   {
     const WriteLock lock(ftl_mutex_);
@@ -61,13 +64,14 @@ bool Ssd::idle_time_is_over(const IdleLimits& limits) {
   if (std::chrono::steady_clock::now() >= limits.deadline) return true;
   if (limits.idle_ns == 0) return false;
   const ReadLock lock(ftl_mutex_);
+  const MutexLock reading(reading_mutex_);
   return latency_.backlog_ns() >= limits.idle_ns;
 }
 
 IdleReport Ssd::idle_steps(const IdleLimits& limits) {
   IdleReport report;
   const uint64_t unit = units_.map_unit_pages;
-  while (!read_only_) {
+  for (;;) {
     const uint64_t left =
         limits.pages - std::min(limits.pages, report.gc_pages + report.wear_pages);
     const uint64_t most = std::min(left, kStepPages) / unit;

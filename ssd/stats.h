@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ssd/background.h"
+#include "ssd/counters.h"
 #include "ssd/latency.h"
 #include "ssd/layout.h"
 
@@ -22,8 +23,8 @@ struct StreamUse {
 };
 
 // Counts since create() or the last reset, except live_bytes, physical_bytes, free_blocks, urgency,
-// damaged_pages and bad_blocks, which describe the device at present. The NAND figures are unknown
-// for a device that does not report them.
+// damaged_pages, bad_blocks and the reads at start, which describe the device at present. The NAND
+// figures are unknown for a device that does not report them.
 struct SsdStats {
   uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
   bool nand_known = true;

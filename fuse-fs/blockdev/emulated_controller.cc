@@ -1,6 +1,8 @@
 // EmulatedController: opening, the dispatch of commands, and admin commands other than directives.
 #include "fuse-fs/blockdev/emulated_controller.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -76,6 +78,10 @@ Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::
     return Error{EINVAL, path + " is an eMMC and has no NVMe controller"};
   if (ssd->geometry().ftl == ssd::FtlKind::kVStream)
     return Error{EINVAL, path + " has a vStream-FTL, which no NVMe command reaches"};
+  if (const ssd::FtlKind ftl = ssd->geometry().ftl; ssd::runs_on_nand(ftl))
+    return Error{EINVAL, fmt::format("{} has the FTL {}, which has no streams, and no NVMe "
+                                     "controller: use emu:{}",
+                                     path, name_of(ftl), path)};
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 

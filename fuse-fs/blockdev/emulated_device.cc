@@ -24,9 +24,17 @@ std::string mechanism_of(const ssd::Geometry& geometry) {
     case ssd::FtlKind::kVStream:
       return "emulated vStreams";
     case ssd::FtlKind::kPageMap:
+    case ssd::FtlKind::kHybrid:
+    case ssd::FtlKind::kLogBlock:
       break;
   }
   return geometry.streams > 1 ? "emulated streams" : "none";
+}
+
+// Returns why the FTL has no streams, if it could have none.
+std::string why_no_streams(const ssd::Geometry& geometry) {
+  if (!ssd::runs_on_nand(geometry.ftl)) return "";
+  return "the FTL " + std::string(name_of(geometry.ftl)) + " has no streams";
 }
 
 }  // namespace
@@ -57,7 +65,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string&
            geometry.pages_per_block,
            geometry.plp,
            mechanism_of(geometry),
-           "",
+           why_no_streams(geometry),
            "memory",
            std::string(name_of(geometry.gc_mode)),
            static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1,

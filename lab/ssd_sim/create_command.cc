@@ -38,8 +38,9 @@ class CreateCommand final : public Command {
             "Map pages by: page-map; emmc, with four streams by context id, copies of all "
             "together, a volatile buffer and contexts that make power-up short; "
             "vstream, whose device measures the lifetimes of vStreams and maps them to its "
-            "streams.")
-        ->check(CLI::IsMember({"page-map", "emmc", "vstream"}))
+            "streams; hybrid, in persistent memory, in one stream; log-block, by blocks and log "
+            "blocks, in one stream.")
+        ->check(CLI::IsMember({"page-map", "emmc", "vstream", "hybrid", "log-block"}))
         ->capture_default_str();
     size_ = app_->add_option("--size", given_.user_bytes,
                              "Set the capacity that the host sees: 4G, 512M, ...")
@@ -103,6 +104,7 @@ class CreateCommand final : public Command {
     ssd::GeometryRequest request;
     SFS_ASSIGN(const ssd::FtlKind ftl, ssd::ftl_of(ftl_name_));
     if (ftl == ssd::FtlKind::kEmmc) request = ssd::emmc_request();
+    if (ssd::runs_on_nand(ftl)) request = ssd::nand_request(ftl);
     if (!preset_.empty()) {
       SFS_ASSIGN(request, ssd::find_preset(preset_));
     }

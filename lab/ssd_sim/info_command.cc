@@ -97,8 +97,11 @@ class InfoCommand final : public Command {
         geometry.nand.channels, geometry.nand.chips, geometry.nand.dies, geometry.nand.planes,
         geometry.nand.wordlines, name_of(geometry.nand.cell),
         human_bytes(geometry.map_unit_pages * ssd::kPageBytes));
-    fmt::print("  collects     {} victims, copies to {}\n", name_of(geometry.victim),
-               name_of(geometry.gc_mode));
+    if (geometry.ftl == ssd::FtlKind::kLogBlock)
+      fmt::print("  collects     the log block that was written longest ago\n");
+    else
+      fmt::print("  collects     {} victims, copies to {}\n", name_of(geometry.victim),
+                 name_of(geometry.gc_mode));
     fmt::print("  live         {}, peak {}; effective spare {}\n", human_bytes(stats.live_bytes),
                human_bytes(stats.peak_live_bytes), ratio(stats.effective_spare()));
     fmt::print(

@@ -4,7 +4,9 @@
 // Pages are map units, except in read(). write(), flush() and read() return errno values, 0 for
 // none; read() also returns kDataDamaged (media/image_media.h). `stream` is below the geometry's
 // number of streams.
-// Thread safety: none; the SSD's lock. location() and read() may run beside each other.
+// Thread safety: none; the SSD's lock. The const calls may run beside each other. A Firmware that
+// writes to another stream than it is told needs a map unit of one page, because Ssd corrects the
+// counters of the stream that it named.
 // After a crash: see ssd/ssd.h.
 #pragma once
 
@@ -28,7 +30,8 @@ struct FirmwareParts {
   SharedState& state;  // its counters; the image's, unless `read_only`
   LatencyModel& latency;
   NandFaults* faults;  // may be null
-  bool read_only;      // only power_up(), location() and read() are called, and change nothing
+  bool read_only;      // write(), trim(), flush(), release() and idle_step() are not called, and
+                       // the other calls change nothing
 };
 
 struct Wear {
@@ -39,8 +42,9 @@ class Firmware {
  public:
   virtual ~Firmware() = default;
 
-  // Finds what the flash has. Call it first. A power cut shows in powered().
-  virtual void power_up() = 0;
+  // Finds what the flash has. Call it first; after an error call nothing else. A power cut is no
+  // error, and shows in powered(). Errors: EIO for tables that no power cut explains.
+  virtual Result<void> power_up() = 0;
   // Returns false after a power cut; no later call changes the flash.
   virtual bool powered() const = 0;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -77,7 +78,8 @@ Result<std::unique_ptr<HybridFtl>> HybridFtl::open(const Geometry& geometry, pme
   SFS_TRY(check_fits(geometry, region));
   std::unique_ptr<HybridFtl> ftl(new HybridFtl(geometry, region, nand, counters));
   ftl->words_read_ = 3;
-  if (const int error = ftl->start(); error != 0) return Error{error, "hybrid FTL"};
+  if (const int error = ftl->start(); error != 0)
+    return Error{error, "hybrid FTL: damaged persistent memory or spare areas"};
   return ftl;
 }
 
@@ -122,6 +124,7 @@ int HybridFtl::redo_last(const Frontier& frontier) {
   const Ppn last = next_page(frontier) - 1;
   const std::optional<Spare> spare = nand_.spare(last);
   if (!spare) return EIO;
+  if (spare->page == kUnknownPage) return 0;
   if (spare->page >= geometry_.user_pages || location(spare->page) != last) {
     bury(last);
     return 0;
@@ -142,6 +145,7 @@ int HybridFtl::write(Lpn first, uint32_t count, FrontierId /*frontier*/, uint16_
 int HybridFtl::write_page(Lpn page, const std::byte* data) {
   if (const int error = host_room(); error != 0) return error;
   const Ppn before = location(page), at = next_page(open_[kHost]);
+  if (before != kNoPage && before >= geometry_.physical_pages()) return EIO;
   const Spare spare{.page = page, .replaced = before, .padding = false};
   if (const int error = nand_.program(at, spare, data); error != 0) return error;
   ++open_[kHost].written;
@@ -152,7 +156,7 @@ int HybridFtl::write_page(Lpn page, const std::byte* data) {
 
 void HybridFtl::trim(Lpn page) {
   const Ppn before = location(page);
-  if (before == kNoPage) return;
+  if (before >= geometry_.physical_pages()) return;  // kNoPage, or damage
   point(page, kNoPage);
   bury(before);
   fence();
@@ -182,6 +186,13 @@ void HybridFtl::bury(Ppn page) {
   store(offset, load(offset) | uint64_t{1} << (place % 64));
 }
 
+// Searches the whole map; kNoPage: no page is there.
+Lpn HybridFtl::owner_of(Ppn at) const {
+  for (Lpn page = 0; page < geometry_.user_pages; ++page)
+    if (location(page) == at) return page;
+  return kNoPage;
+}
+
 // Makes room for a write of the host, which leaves `low_water` free blocks to collections. A
 // collection needs one at a time.
 int HybridFtl::host_room() {
@@ -192,7 +203,7 @@ int HybridFtl::host_room() {
     }
     const BlockIndex victim = choose_victim();
     if (victim == kNoBlock) return ENOSPC;
-    if (const int error = collect(victim); error != 0) return error;
+    if (const int error = collect(victim, UINT64_MAX); error != 0) return error;
   }
   return 0;
 }
@@ -203,6 +214,7 @@ int HybridFtl::open_block(FrontierName name) {
   while (fresh == geometry_.blocks && load(HybridLayout::pool(slot)) == 0)
     if (++slot == kHybridPool) return ENOSPC;
   const uint64_t number = fresh < geometry_.blocks ? fresh + 1 : load(HybridLayout::pool(slot));
+  if (number > geometry_.blocks) return EIO;
   const auto block = static_cast<BlockIndex>(number - 1);
   for (uint32_t word = 0; word < layout_.dead_words(); ++word) store(layout_.dead(block, word), 0);
   fence();
@@ -218,12 +230,26 @@ int HybridFtl::open_block(FrontierName name) {
   return 0;
 }
 
-int HybridFtl::collect(BlockIndex victim) {
+// This may take the last free block. The next victim, greedily chosen, has no more live pages than
+// this one has left, so they fit into the copies' open block, and its erase frees a block.
+bool HybridFtl::collect_some(uint32_t valid_limit, uint32_t most) {
+  const BlockIndex victim = pooled() == kHybridPool ? kNoBlock : choose_victim();
+  if (victim == kNoBlock || geometry_.pages_per_block - dead_pages(victim) > valid_limit)
+    return false;
+  const uint64_t before = counters_.gc_pages + counters_.erases;
+  const int error = collect(victim, most);
+  return error == 0 && counters_.gc_pages + counters_.erases != before;
+}
+
+// Moves up to `most` live pages of the victim, and retires it if that were all.
+int HybridFtl::collect(BlockIndex victim, uint64_t most) {
   const Ppn first = victim * geometry_.pages_per_block;
+  const uint64_t start = counters_.gc_pages;
   for (uint32_t word = 0; word < layout_.dead_words(); ++word) {
     const uint32_t places = std::min(64U, geometry_.pages_per_block - word * 64);
     uint64_t left = ~load(layout_.dead(victim, word)) & (~uint64_t{0} >> (64 - places));
     for (; left != 0; left &= left - 1) {
+      if (counters_.gc_pages - start == most) return 0;
       const auto place = static_cast<uint32_t>(std::countr_zero(left));
       if (const int error = move(first + word * 64 + place); error != 0) return error;
     }
@@ -234,15 +260,17 @@ int HybridFtl::collect(BlockIndex victim) {
 // Moves a live page. A page whose dead bit is late is left behind.
 int HybridFtl::move(Ppn from) {
   const std::optional<Spare> found = nand_.spare(from);
-  if (!found || found->page >= geometry_.user_pages || location(found->page) != from) return 0;
+  if (!found) return 0;
+  const Lpn page = found->page == kUnknownPage ? owner_of(from) : found->page;
+  if (page >= geometry_.user_pages || location(page) != from) return 0;
   if (full(open_[kCopies]))
     if (const int error = open_block(kCopies); error != 0) return error;
   const Ppn at = next_page(open_[kCopies]);
-  const Spare spare{.page = found->page, .replaced = from, .padding = false};
+  const Spare spare{.page = page, .replaced = from, .padding = false};
   if (const int error = nand_.copy(from, at, spare); error != 0) return error;
   ++open_[kCopies].written;
   ++counters_.gc_pages;
-  point(found->page, at);
+  point(page, at);
   bury(from);
   return 0;
 }
@@ -292,15 +320,29 @@ bool HybridFtl::in_pool(BlockIndex block) const {
   return false;
 }
 
-uint32_t HybridFtl::free_blocks() const {
-  auto free = static_cast<uint32_t>(geometry_.blocks - load(HybridLayout::never_used()));
+uint32_t HybridFtl::pooled() const {
+  uint32_t blocks = 0;
   for (uint32_t slot = 0; slot < kHybridPool; ++slot)
-    free += load(HybridLayout::pool(slot)) != 0 ? 1U : 0U;
-  return free;
+    blocks += load(HybridLayout::pool(slot)) != 0 ? 1U : 0U;
+  return blocks;
+}
+
+uint32_t HybridFtl::free_blocks() const {
+  return static_cast<uint32_t>(geometry_.blocks - load(HybridLayout::never_used())) + pooled();
+}
+
+uint64_t HybridFtl::live_pages() const {
+  uint64_t live = 0;
+  for (uint64_t at = layout_.map(0); at < layout_.bytes(); at += kWordSize) {
+    const uint64_t two = region_.load(at);
+    live += (two & UINT32_MAX) != 0 ? 1U : 0U;
+    live += two >> 32 != 0 ? 1U : 0U;
+  }
+  return live;
 }
 
 uint64_t HybridFtl::load(uint64_t offset) const {
-  ++words_read_;
+  words_read_.store(words_read() + 1, std::memory_order_relaxed);
   return region_.load(offset);
 }
 

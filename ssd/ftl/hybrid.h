@@ -13,16 +13,18 @@
 // not free, a page's bit is set exactly if the page is programmed and not live. The bits of a free
 // block mean nothing. A cut may lose the last dead bit of a write or trim. After a write, the spare
 // area names the replaced page, and open() sets the bit again. After a trim, the bit stays unset. A
-// collection therefore trusts the map, not the bits.
-// After a crash: a write or trim that returned is kept; of one in progress, each page is kept or
-// not. open() reads a fixed number of lines and, by bisection, the spare areas of the two
-// frontiers, however large the device is.
+// collection therefore trusts the map, not the bits. If a spare area is damaged, it searches the
+// map for the page. After a crash: a write or trim that returned is kept; of one in progress, each
+// page is kept or not. open() reads a fixed number of lines and, by bisection, the spare areas of
+// the two frontiers, however large the device is.
 //
-// Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
-// pages of the flash.
+// Thread safety: the owner locks; only location() may run beside itself. Errors are errno values, 0
+// for none, those of Nand; EIO also for persistent memory that no cut explains. Counts pages of the
+// flash.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,7 +64,17 @@ class HybridFtl {
   Ppn location(Lpn page) const;
   bool live(Lpn page) const { return location(page) != kNoPage; }
 
-  uint64_t words_read() const { return words_read_; }  // of the region, by this object
+  // A step of background work: moves up to `most` pages of the victim, and erases it once none is
+  // left. Returns false if nothing was done: the victim has more than `valid_limit` valid pages or
+  // none dead, the pool is full, or an error.
+  bool collect_some(uint32_t valid_limit, uint32_t most);
+  uint32_t free_blocks() const;
+  // Returns the number of mapped pages. Goes through the whole map and counts no word as read: it
+  // serves statistics that the device itself does not have.
+  uint64_t live_pages() const;
+  // Returns the words of the region that this object read. While location() runs beside itself,
+  // some go uncounted.
+  uint64_t words_read() const { return words_read_.load(std::memory_order_relaxed); }
   // Returns the bytes of RAM that it keeps between two calls.
   static uint64_t ram_bytes() { return sizeof(Frontier) * kHybridFrontiers + 3 * kWordSize; }
 
@@ -81,16 +93,17 @@ class HybridFtl {
   int write_page(Lpn page, const std::byte* data);
   int host_room();
   int open_block(FrontierName name);
-  int collect(BlockIndex victim);
+  int collect(BlockIndex victim, uint64_t most);
   int move(Ppn from);
   int retire(BlockIndex victim);
   BlockIndex choose_victim() const;
   uint32_t dead_pages(BlockIndex block) const;
   void point(Lpn page, Ppn at);
   void bury(Ppn page);
+  Lpn owner_of(Ppn at) const;
   bool in_use(BlockIndex block) const;
   bool in_pool(BlockIndex block) const;
-  uint32_t free_blocks() const;
+  uint32_t pooled() const;
   uint64_t load(uint64_t offset) const;
   void store(uint64_t offset, uint64_t value);  // durable after fence()
   void fence();
@@ -108,7 +121,7 @@ class HybridFtl {
   Nand& nand_;
   Counters& counters_;
   std::array<Frontier, kHybridFrontiers> open_;
-  mutable uint64_t words_read_ = 0;
+  mutable std::atomic<uint64_t> words_read_ = 0;
 };
 
 }  // namespace streamfs::ssd

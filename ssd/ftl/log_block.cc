@@ -221,8 +221,12 @@ Ppn LogBlockFtl::location(Lpn page) const {
 
 void LogBlockFtl::trim(Lpn page) {
   if (!live_bits_.test(page)) return;
-  live_bits_.clear(page);
   ++counters_.trimmed_pages;
+  unmap(page);
+}
+
+void LogBlockFtl::unmap(Lpn page) {
+  live_bits_.clear(page);
   drop_if_empty(page / geometry_.pages_per_block);
 }
 
@@ -251,9 +255,17 @@ uint64_t LogBlockFtl::ram_bytes() const {
          div_round_up(geometry_.user_pages, 8);
 }
 
+uint64_t LogBlockFtl::live_pages() const {
+  uint64_t live = 0;
+  live_bits_.for_each_set(0, geometry_.user_pages, [&](uint64_t) { ++live; });
+  return live;
+}
+
 int LogBlockFtl::release(BlockIndex block) {
-  if (const int error = nand_.erase(block); error != 0) return error;
-  ++counters_.erases;
+  if (!read_only_) {
+    if (const int error = nand_.erase(block); error != 0) return error;
+    ++counters_.erases;
+  }
   free_.push_back(block);
   return 0;
 }

@@ -10,8 +10,8 @@
 //   anything else             full     a free block gets the newest of every page    a block
 //
 // The tables are in RAM. recover() rebuilds them from the spare area: a few reads a block (by
-// bisection), and all pages of a log block. A trim does not survive: a trimmed page may read as
-// before the trim.
+// bisection), and all pages of a log block. A trim survives if the owner stores its sequence and
+// passes it to recover(); else a trimmed page may read as before the trim.
 //
 // Invariants: a logical block has at most one data and one log block, and a page in its log block
 // is newer than the same page in its data block; one block is free for the next full merge.
@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -49,8 +50,11 @@ class LogBlockFtl {
   static Result<std::unique_ptr<LogBlockFtl>> make(const Geometry& geometry, uint32_t log_blocks,
                                                    Nand& nand, Counters& counters);
   // Power-up of a device with data. Requires: nothing else was called since make().
+  // `trims` has the sequence of the last trim by logical page, 0 for none: a page without a newer
+  // version is not live. With `read_only` changes no flash, and nothing may be written afterwards.
   // Errors: EIO for spare areas that no cut explains, those of Nand.
-  int recover();
+  int recover(std::span<const uint64_t> trims = {}, bool read_only = false);
+  uint64_t take_sequence() { return sequence_++; }  // for a trim: no page is programmed with it
 
   // Ignores `frontier` and `vstream`. After an error a prefix of the pages is written.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
@@ -62,6 +66,8 @@ class LogBlockFtl {
 
   uint32_t log_blocks() const { return static_cast<uint32_t>(logs_.size()); }
   const Merges& merges() const { return merges_; }
+  size_t free_blocks() const { return free_.size(); }
+  uint64_t live_pages() const;
   // Returns the bytes of the tables as a controller would pack them.
   uint64_t ram_bytes() const;
 
@@ -104,6 +110,7 @@ class LogBlockFtl {
   int become_data(uint32_t logical, BlockIndex block, uint32_t written);
   Ppn newest(uint32_t logical, uint32_t place) const;
   uint32_t end_of(uint32_t logical) const;
+  void unmap(Lpn page);
   void drop_if_empty(uint32_t logical);
   void close_log(uint32_t logical);
   int release(BlockIndex block);
@@ -111,7 +118,8 @@ class LogBlockFtl {
 
   int find(BlockIndex block, std::vector<Found>& all);
   int find_end(Found& found);
-  int settle(std::vector<Found>& of_one);
+  int settle(std::vector<Found>& of_one, std::vector<uint32_t>& torn);
+  void apply_trims(std::span<const uint64_t> trims);
   int settle_two(std::vector<Found>& of_one);
   int adopt(const Found& found);
   int adopt_log(const Found& found);
@@ -125,6 +133,7 @@ class LogBlockFtl {
   Bitmap live_bits_;  // by logical page
   Merges merges_;
   uint64_t sequence_ = 1;
+  bool read_only_ = false;  // from recover() on
 };
 
 }  // namespace streamfs::ssd

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct LogBlockFtl::Found {
   uint64_t first_sequence = 0, last_sequence = 0;
 };
 
-int LogBlockFtl::recover() {
+// Trims are applied before torn blocks are rewritten: a copy is newer than every trim.
+int LogBlockFtl::recover(std::span<const uint64_t> trims, bool read_only) {
   std::vector<Found> all;
+  std::vector<uint32_t> torn;
+  read_only_ = read_only;
   free_.clear();
   for (BlockIndex block = 0; block < geometry_.blocks; ++block)
     if (const int error = find(block, all); error != 0) return error;
@@ -39,9 +43,12 @@ int LogBlockFtl::recover() {
     const auto end = std::find_if(
         first, all.end(), [&](const Found& found) { return found.logical != first->logical; });
     std::vector<Found> of_one(first, end);
-    if (const int error = settle(of_one); error != 0) return error;
+    if (const int error = settle(of_one, torn); error != 0) return error;
     first = end;
   }
+  apply_trims(trims);
+  for (const uint32_t logical : torn)
+    if (const int error = read_only_ ? 0 : rewrite(logical); error != 0) return error;
   return 0;
 }
 
@@ -78,14 +85,15 @@ int LogBlockFtl::find_end(Found& found) {
     found.torn = true;
     last = nand_.spare(page_of(found.block, --found.written - 1));
   }
-  if (!last || last->page == kNoPage) return EIO;
+  if (!last || last->page >= kUnknownPage) return EIO;
   found.in_place = last->in_place;
   found.last_sequence = last->sequence;
   return 0;
 }
 
-// Settles the blocks found for a logical block. `of_one` has them, the oldest first.
-int LogBlockFtl::settle(std::vector<Found>& of_one) {
+// Settles the blocks found for a logical block. `of_one` has them, the oldest first. No page may be
+// programmed behind a torn page that should lie in place, so `torn` gets a block to be rewritten.
+int LogBlockFtl::settle(std::vector<Found>& of_one, std::vector<uint32_t>& torn) {
   if (of_one.size() > 3) return EIO;
   if (of_one.size() == 3) {
     if (!of_one.back().in_place) return EIO;
@@ -96,10 +104,20 @@ int LogBlockFtl::settle(std::vector<Found>& of_one) {
     if (const int error = settle_two(of_one); error != 0) return error;
   for (const Found& found : of_one)
     if (const int error = adopt(found); error != 0) return error;
-  // No page may be programmed behind a torn page that should lie in place, so the block is
-  // rewritten.
-  const bool torn = std::ranges::any_of(of_one, &Found::torn);
-  return torn ? rewrite(of_one.front().logical) : 0;
+  if (std::ranges::any_of(of_one, &Found::torn)) torn.push_back(of_one.front().logical);
+  return 0;
+}
+
+// A spare area that is damaged says nothing of the page's age, and so leaves the page mapped.
+void LogBlockFtl::apply_trims(std::span<const uint64_t> trims) {
+  for (Lpn page = 0; page < trims.size(); ++page) {
+    if (trims[page] == 0) continue;
+    sequence_ = std::max(sequence_, trims[page] + 1);
+    if (!live(page)) continue;
+    const std::optional<Spare> spare = nand_.spare(location(page));
+    if (!spare || spare->page >= kUnknownPage) continue;
+    if (spare->padding || spare->sequence <= trims[page]) unmap(page);
+  }
 }
 
 int LogBlockFtl::settle_two(std::vector<Found>& of_one) {
@@ -108,9 +126,12 @@ int LogBlockFtl::settle_two(std::vector<Found>& of_one) {
   if (older.in_place && !older.torn) return 0;  // data and log
   // If T was finished, it reaches past all pages of the other block.
   uint32_t end = older.in_place ? older.written : 0;
-  for (uint32_t i = 0; !older.in_place && i < older.written; ++i)
-    if (const auto spare = nand_.spare(page_of(older.block, i)); spare && spare->page != kNoPage)
+  for (uint32_t i = 0; !older.in_place && i < older.written; ++i) {
+    const std::optional<Spare> spare = nand_.spare(page_of(older.block, i));
+    if (spare && spare->page == kUnknownPage) return EIO;
+    if (spare && spare->page != kNoPage)
       end = std::max(end, spare->page % geometry_.pages_per_block + 1);
+  }
   const bool finished = newer.written >= end && !newer.torn;
   const size_t useless = finished ? 0 : 1;
   if (const int error = release(of_one[useless].block); error != 0) return error;
@@ -140,7 +161,7 @@ int LogBlockFtl::adopt_log(const Found& found) {
   unused->place.assign(geometry_.pages_per_block, kNowhere);
   for (uint32_t i = 0; i < found.written; ++i) {
     const std::optional<Spare> spare = nand_.spare(page_of(found.block, i));
-    if (!spare) return EIO;
+    if (!spare || spare->page == kUnknownPage) return EIO;
     if (spare->page == kNoPage || spare->padding) continue;
     unused->place[spare->page % geometry_.pages_per_block] = static_cast<uint16_t>(i);
     live_bits_.set(spare->page);

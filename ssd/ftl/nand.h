@@ -18,9 +18,11 @@
 
 namespace streamfs::ssd {
 
+inline constexpr Lpn kUnknownPage = kNoPage - 1;  // no device has it
+
 // 24 bytes of the 64 beside a page of 2 KiB.
 struct Spare {
-  Lpn page = kNoPage;      // the logical page; kNoPage: torn
+  Lpn page = kNoPage;  // the logical page; kNoPage: torn; kUnknownPage: damage that no cut explains
   Ppn replaced = kNoPage;  // the physical page that becomes dead (hybrid.h)
   uint64_t sequence = 0;   // counts programs (log_block.h)
   bool padding = true;     // without data
@@ -35,10 +37,10 @@ class Nand {
   // `data` has page_bytes() bytes, 0 for flash without data; null: zeroes. Errors, here and below:
   // EIO without power.
   virtual int program(Ppn at, const Spare& spare, const std::byte* data) = 0;
-  // Requires: `from` is programmed.
+  // Does not check the data: damage is copied, and read() finds it. Requires: `from` is programmed.
   virtual int copy(Ppn from, Ppn to, const Spare& spare) = 0;
   virtual int erase(BlockIndex block) = 0;
-  // Errors: EIO also for a torn or erased page.
+  // Errors: EIO also for a torn, damaged or erased page.
   virtual int read(Ppn at, std::byte* data) = 0;
   virtual std::optional<Spare> spare(Ppn at) = 0;  // none for an erased page
 };

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/result.h"
 #include "ssd/ftl/firmware.h"
 #include "ssd/ftl/page_map.h"
 #include "ssd/ftl/router.h"
@@ -28,7 +29,10 @@ class PageMapFirmware : public Firmware {
         router_(router_of(parts.geometry, media_)),
         ftl_(parts.geometry, media_, victim_, router_, parts.state.now, parts.state.live) {}
 
-  void power_up() override { take_over(scan_spare(parts_.image, !parts_.read_only)); }
+  Result<void> power_up() override {
+    take_over(scan_spare(parts_.image, !parts_.read_only));
+    return {};
+  }
   bool powered() const override { return media_.powered(); }
   int write(Lpn first, uint32_t count, uint16_t stream, uint16_t vstream,
             const std::byte* data) override {

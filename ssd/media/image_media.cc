@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -28,15 +27,6 @@ namespace streamfs::ssd {
 namespace {
 
 constexpr uint64_t kCopyBytes = 1 << 20;  // a whole number of map units
-
-static_assert(std::endian::native == std::endian::little);
-
-// Publishes a block's record by one 8-byte store: state in the low half, erase count in the high
-// half.
-void publish(BlockRecord& record, uint32_t state, uint32_t erases) {
-  auto& both = reinterpret_cast<uint64_t&>(record);
-  std::atomic_ref(both).store(uint64_t{erases} << 32 | state, std::memory_order_release);
-}
 
 }  // namespace
 
@@ -171,8 +161,10 @@ void ImageMedia::stamp_host(Ppn at, Lpn page, WriteStamp stamp_of_write) {
 
 void ImageMedia::stamp_copy(Ppn at, Ppn from, uint64_t sequence) {
   SpareEntry entry = spare_[from];
+  const uint32_t difference = entry.checksum ^ checksum_of(entry);
   entry.sequence = sequence;
   stamp(at, entry);
+  if (difference != 0 && difference != kBufferedMark && powered_) spare_[at].checksum ^= 1;
 }
 
 void ImageMedia::stamp_pad(Ppn at, uint64_t sequence) {

@@ -35,7 +35,7 @@ class ImageMedia {
   int store(Ppn at, const std::byte* data, uint32_t pages);
   int move(std::span<const Ppn> from, Ppn to);
   void stamp_host(Ppn at, Lpn page, WriteStamp stamp);
-  void stamp_copy(Ppn at, Ppn from, uint64_t sequence);
+  void stamp_copy(Ppn at, Ppn from, uint64_t sequence);  // a damaged entry stays damaged
   void stamp_pad(Ppn at, uint64_t sequence);
   void opened(BlockIndex block, FrontierId frontier);
   void committed(BlockIndex block, uint32_t pages);

@@ -19,8 +19,6 @@
 namespace streamfs::ssd {
 namespace {
 
-enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
-
 class Scanner {
  public:
   Scanner(Image& image, bool mark, const ScanBase* base = nullptr)
@@ -41,6 +39,8 @@ class Scanner {
     return std::move(out_);
   }
   uint32_t blocks_read() const { return blocks_read_; }
+  // Returns whether the base is older than the flash allows: a block erased since was programmed.
+  bool stale() const { return stale_; }
 
  private:
   struct Found {
@@ -50,15 +50,9 @@ class Scanner {
 
   SpareKind kind(Ppn at) const {
     const SpareEntry& entry = spare_[at];
-    if (std::ranges::all_of(std::as_bytes(std::span(&entry, 1)),
-                            [](std::byte b) { return b == std::byte{0}; }))
-      return SpareKind::kErased;
-    const uint32_t expected = checksum_of(entry);
-    if (entry.checksum == (expected ^ kBufferedMark)) return SpareKind::kErased;
-    if (entry.checksum != expected) return SpareKind::kGarbage;
-    if (entry.erases != image_.blocks()[at / per_block_].erases) return SpareKind::kErased;
+    const SpareKind kind = kind_of(entry, image_.blocks()[at / per_block_].erases);
     const bool sane = entry.lpn < geometry_.user_pages || entry.lpn == kNoPage;
-    return sane ? SpareKind::kProgrammed : SpareKind::kGarbage;
+    return kind == SpareKind::kProgrammed && !sane ? SpareKind::kGarbage : kind;
   }
 
   void survey(BlockIndex block) {
@@ -74,7 +68,10 @@ class Scanner {
       out_.unclean.push_back(block);
       return;
     }
-    if (base_ != nullptr && record.erases != base_->blocks[block].erases) return;  // erased, unused
+    if (base_ != nullptr && record.erases != base_->blocks[block].erases) {  // erased since
+      stale_ = stale_ || kind(block * per_block_) != SpareKind::kErased;
+      return;
+    }
     if (base_ != nullptr && base_->blocks[block].committed == per_block_) {
       into.written = per_block_;
       return;
@@ -123,11 +120,11 @@ class Scanner {
 
   void verify(BlockIndex block) {
     const uint32_t written = out_.blocks[block].written;
-    if (written == 0) return;
+    if (written == 0 || known_full(block)) return;
     const bool doubtful =
         (image_.blocks()[block].state & kBlockDoubtful) != 0 || found_[block].torn;
     const uint64_t window = uint64_t{geometry_.frontiers() + 1} * wordline_;
-    const bool recent = found_[block].last_sequence + window > last_sequence_ && !known_full(block);
+    const bool recent = found_[block].last_sequence + window > last_sequence_;
     if (!doubtful && !recent && written == per_block_) return;
     const uint32_t from = doubtful ? 0 : (written - 1) / wordline_ * wordline_;
     std::vector<std::byte> data(geometry_.map_unit_pages * kPageBytes);
@@ -203,6 +200,7 @@ class Scanner {
   std::unordered_set<Ppn> rejected_;
   uint64_t last_sequence_ = 0;
   uint32_t blocks_read_ = 0;
+  bool stale_ = false;
   SpareScan out_;
 };
 
@@ -210,6 +208,16 @@ class Scanner {
 
 uint32_t checksum_of(const SpareEntry& entry) {
   return crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
+}
+
+SpareKind kind_of(const SpareEntry& entry, uint32_t erases) {
+  if (std::ranges::all_of(std::as_bytes(std::span(&entry, 1)),
+                          [](std::byte b) { return b == std::byte{0}; }))
+    return SpareKind::kErased;
+  const uint32_t expected = checksum_of(entry);
+  if (entry.checksum == (expected ^ kBufferedMark)) return SpareKind::kErased;
+  if (entry.checksum != expected) return SpareKind::kGarbage;
+  return entry.erases == erases ? SpareKind::kProgrammed : SpareKind::kErased;
 }
 
 bool fits(const SpareEntry& entry, ConstBytes unit) {
@@ -220,7 +228,9 @@ SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32
   Scanner scanner(image, mark, &base);
   SpareScan scan = scanner.run();
   blocks_read = scanner.blocks_read();
-  return scan;
+  if (!scanner.stale()) return scan;
+  blocks_read = image.geometry().blocks;
+  return scan_spare(image, mark);
 }
 
 SpareScan scan_spare(Image& image, bool mark) {

@@ -41,7 +41,8 @@ struct ScanBase {
 };
 
 // Does scan_spare() from `base`: reads the spare areas of the other blocks, and sets blocks_read to
-// their number. Requires: a block that was erased since was not programmed since.
+// their number. If a block that was erased since the base has pages, the base is an old one, for
+// instance because the newest context is damaged; then the whole spare area is scanned.
 SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32_t& blocks_read);
 
 // Scans the whole spare area, in map units. With `mark`, blocks with torn pages become
@@ -49,6 +50,11 @@ SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32
 SpareScan scan_spare(Image& image, bool mark);
 
 uint32_t checksum_of(const SpareEntry& entry);
+
+// Returns what an entry says of its page. `erases` is the erase count of its block. An entry that
+// is neither whole nor empty is garbage.
+enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
+SpareKind kind_of(const SpareEntry& entry, uint32_t erases);
 
 // Returns whether the map unit's data has the entry's checksum.
 bool fits(const SpareEntry& entry, ConstBytes unit);

@@ -20,8 +20,20 @@ from tests.integration.pairs import BIN, Mount, Pair, run
 
 MIB = 1 << 20
 FILES, FILE_BYTES = 8, 32 * MIB
-STREAMS = {"emmc": 5, "mmc": 5, "vstream": 8}  # mmc: an eMMC by its own commands
-USED = {"emmc": 5, "mmc": 5, "vstream": 2}  # at least, by four labels and the metadata log
+STREAMS = {"emmc": 5, "mmc": 5, "vstream": 8, "hybrid": 1, "log-block": 1}
+USED = STREAMS | {"vstream": 2}  # at least, by four labels and the metadata log
+MEANS = {
+    "emmc": "eMMC contexts",
+    "vstream": "vStreams",
+    "hybrid": "the FTL hybrid has no streams",
+    "log-block": "the FTL log-block has no streams",
+}
+NO_CONTROLLER = {
+    "emmc": "is an eMMC and has no NVMe controller",
+    "vstream": "has a vStream-FTL, which no NVMe command reaches",
+    "hybrid": "has the FTL hybrid, which has no streams, and no NVMe controller",
+    "log-block": "has the FTL log-block, which has no streams, and no NVMe controller",
+}
 
 
 def info(pair: Pair) -> dict[str, Any]:
@@ -83,6 +95,7 @@ def promising(mount: Mount, seed: int, notes: Path) -> Iterator[None]:
         worker = subprocess.Popen(words, stdout=note, stderr=subprocess.DEVNULL)
         try:
             yield
+            assert worker.poll() is None, "the worker ended"
         finally:
             mount.process.kill()
             worker.kill()
@@ -93,6 +106,7 @@ def promising(mount: Mount, seed: int, notes: Path) -> Iterator[None]:
 def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
     pair, notes = ftl_pair, ftl_pair.folder / "notes"
     mount = pair.mount()
+    kept = 0
     for version in range(5):
         with promising(mount, 100 + version, notes):
             overwrite_all(mount, version)
@@ -100,7 +114,8 @@ def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
         pair.assert_sound()
         mount = pair.mount()
         assert_bulk(mount, version)
-        assert promises.check(mount.point, notes.read_text()) > version
+        before, kept = kept, promises.check(mount.point, notes.read_text())
+        assert kept > before
     written = info(pair)["written_bytes"]
     mount.unmount()
     pair.assert_sound()
@@ -111,22 +126,31 @@ def test_a_filesystem_on_each_ftl_keeps_what_was_synced(ftl_pair: Pair) -> None:
     assert shown["written_bytes"] >= written >= 1 << 30
     used = [row["stream"] for row in shown["streams"] if row["written_bytes"] > 0]
     assert len(used) >= USED[pair.folder.name]
+    counts = shown["ftl_counts"]
+    match ftl_of(pair):
+        case "emmc":
+            assert counts["contexts_written"] > 1
+            assert 0 < counts["blocks_read_at_power_up"] < shown["blocks"]
+        case "hybrid":
+            assert 0 < counts["words_read_at_power_up"] < 100
+            assert 0 < counts["spare_areas_read_at_power_up"] < 100
+        case "log-block":
+            assert counts["spare_areas_read_at_power_up"] > shown["blocks"]
+            assert counts["merges_full"] + counts["merges_partial"] > 0
+        case _:
+            assert counts["remaps"] > 0
 
 
 def test_the_device_text_names_the_means(ftl_pair: Pair) -> None:
     said = run(BIN / "streamctl", "device", ftl_pair.data).stdout
-    assert {"emmc": "eMMC contexts", "vstream": "vStreams"}[ftl_of(ftl_pair)] in said, said
+    assert MEANS[ftl_of(ftl_pair)] in said, said
 
 
-def test_other_ftls_have_no_nvme_controller(ftl_pair: Pair) -> None:
+def test_an_image_without_a_controller_is_refused_as_one(ftl_pair: Pair) -> None:
     image = ftl_pair.image
     done = run(BIN / "streamctl", "device", f"nvme:fdp:{image}", check=False)
     assert done.returncode != 0
-    why = {
-        "emmc": "is an eMMC and has no NVMe controller",
-        "vstream": "has a vStream-FTL, which no NVMe command reaches",
-    }[ftl_of(ftl_pair)]
-    assert f"{image} {why}" in done.stdout + done.stderr
+    assert f"{image} {NO_CONTROLLER[ftl_of(ftl_pair)]}" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("ftl_pair", ["vstream"], indirect=True)

@@ -105,8 +105,11 @@ def test_writes_of_any_size_and_place_read_back(image: Path) -> None:
             ssd.write(b"beyond")
 
 
-def test_a_killed_server_loses_nothing_that_was_written(image: Path) -> None:
+@pytest.mark.parametrize("ftl", ["page-map", "hybrid", "log-block"])
+def test_a_killed_server_loses_nothing_that_was_written(ftl: str, tmp_path: Path) -> None:
     require_serving()
+    image = tmp_path / "ssd"
+    must(SSD_SIM, "create", image, "--size", "64M", "--ftl", ftl)
     with served(image) as file:
         writer = file.open("r+b", buffering=0)
         for i in range(200):

@@ -156,8 +156,13 @@ bool ContextLog::program(uint64_t page, Bytes bytes) {
     faults_->tear(bytes, none);
     powered_ = false;
   }
-  SFS_ASSERT(image_.write_flash(static_cast<Ppn>(page), bytes) == 0);
+  if (image_.write_flash(static_cast<Ppn>(page), bytes) != 0) powered_ = false;
   return powered_;
+}
+
+bool ContextLog::clear() {
+  next_page_ = 0;
+  return erase_half(0) && erase_half(1);
 }
 
 bool ContextLog::erase_half(uint32_t half) {
@@ -168,9 +173,9 @@ bool ContextLog::erase_half(uint32_t half) {
         faults_->power_fails_erasing(static_cast<BlockIndex>(at / geometry_.pages_per_block)))
       powered_ = false;
     if (!powered_) return false;
-    SFS_ASSERT(image_.write_flash(static_cast<Ppn>(at), page) == 0);
+    if (image_.write_flash(static_cast<Ppn>(at), page) != 0) powered_ = false;
   }
-  return true;
+  return powered_;
 }
 
 std::optional<ContextLog::Entry> ContextLog::read_entry(uint64_t page, uint64_t end) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/result.h"
 #include "ssd/ftl/emmc/context_log.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/ftl_counts.h"
@@ -15,7 +16,7 @@ namespace streamfs::ssd::emmc {
 
 // Reads the last context and the blocks that were not full in it. Without a context it reads the
 // whole spare area.
-void EmmcFirmware::power_up() {
+Result<void> EmmcFirmware::power_up() {
   Image& image = parts().image;
   const bool marks = !parts().read_only;
   const std::optional<Context> context = media().log().recover();
@@ -25,6 +26,7 @@ void EmmcFirmware::power_up() {
   if (marks && powered()) (void)media().write_context();
   parts().state.ftl[kBlocksRead] = blocks_read_;
   parts().state.ftl[kStreamsOn] = streams_on() ? 1 : 0;
+  return {};
 }
 
 int EmmcFirmware::write(Lpn first, uint32_t count, uint16_t stream, uint16_t vstream,

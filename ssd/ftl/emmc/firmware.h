@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/result.h"
 #include "ssd/ftl/emmc/interface.h"
 #include "ssd/ftl/emmc/media.h"
 #include "ssd/ftl/firmware.h"
@@ -22,7 +23,7 @@ class EmmcFirmware final : public PageMapFirmware<Media> {
   explicit EmmcFirmware(const FirmwareParts& parts)
       : PageMapFirmware(parts), switch_(parts.geometry.user_pages) {}
 
-  void power_up() override;
+  Result<void> power_up() override;
   int write(Lpn first, uint32_t count, uint16_t stream, uint16_t vstream,
             const std::byte* data) override;
 

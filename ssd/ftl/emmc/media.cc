@@ -25,7 +25,7 @@ Media::Media(Image& image, LatencyModel& latency, NandFaults* faults)
       flash_(image, latency, faults),
       log_(image, faults),
       geometry_(image.geometry()),
-      active_(kStreams + 2, kNoBlock),
+      active_(geometry_.frontiers(), kNoBlock),
       programmed_(geometry_.blocks),
       erased_since_(geometry_.blocks),
       dirty_(div_round_up(geometry_.user_pages, kChunkEntries)) {}
@@ -63,7 +63,9 @@ bool Media::write_context() {
   if (!powered()) return false;
   for (FrontierId frontier = 0; frontier < kStreams + 2; ++frontier)
     context_.active[frontier] = record_of(frontier);
-  powered_ = log_.append(context_, dirty_chunks_);
+  if (cleared_) return true;
+  cleared_ = damaged_;
+  powered_ = damaged_ ? log_.clear() : log_.append(context_, dirty_chunks_);
   if (!powered_) {
     flash_.power_off();
     return false;
@@ -113,7 +115,11 @@ void Media::committed(BlockIndex block, uint32_t pages) {
 // another order than they were programmed.
 void Media::learn(Ppn at) {
   const SpareEntry& entry = image_.spare()[at];
-  if (entry.lpn == kNoPage || image_.trims()[entry.lpn] >= entry.sequence) return;
+  const uint32_t erases = image_.blocks()[at / geometry_.pages_per_block].erases;
+  if (kind_of(entry, erases) != SpareKind::kProgrammed) damaged_ = true;
+  if (damaged_ || entry.lpn == kNoPage || entry.lpn >= geometry_.user_pages ||
+      image_.trims()[entry.lpn] >= entry.sequence)
+    return;
   const Ppn known = context_.base.location[entry.lpn];
   if (known != kNoPage && image_.spare()[known].lpn == entry.lpn &&
       image_.spare()[known].sequence > entry.sequence)

@@ -29,7 +29,8 @@ class Media {
   Media(Image& image, LatencyModel& latency, NandFaults* faults);
   void restore(const SpareScan& scan);  // takes the state that power-up found
 
-  // Returns false after a power cut.
+  // Returns false after a power cut. Once a damaged spare entry was copied, the map of the contexts
+  // cannot be right: the log is cleared, so the next power-up scans the whole spare area.
   bool write_context();
   ContextLog& log() { return log_; }
   bool powered() const { return flash_.powered() && powered_; }
@@ -65,6 +66,8 @@ class Media {
   std::vector<bool> erased_since_;    // by block: since the last context
   std::vector<uint32_t> dirty_chunks_;
   std::vector<bool> dirty_;  // by chunk
+  bool damaged_ = false;     // garbage collection copied a page with a damaged spare entry
+  bool cleared_ = false;     // the log, because of that
   bool powered_ = true;
 };
 

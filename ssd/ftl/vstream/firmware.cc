@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/result.h"
 #include "ssd/ftl/firmware.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/ftl/vstream/lifetimes.h"
@@ -12,9 +13,10 @@
 
 namespace streamfs::ssd::vstream {
 
-void VStreamFirmware::power_up() {
-  PageMapFirmware::power_up();
+Result<void> VStreamFirmware::power_up() {
+  SFS_TRY(PageMapFirmware::power_up());
   count_vstreams();
+  return {};
 }
 
 void VStreamFirmware::count_vstreams() {

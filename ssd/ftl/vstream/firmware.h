@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/result.h"
 #include "ssd/ftl/firmware.h"
 #include "ssd/ftl/page_map_firmware.h"
 #include "ssd/ftl/router.h"
@@ -44,7 +45,7 @@ class VStreamFirmware final : public PageMapFirmware<Media, Router> {
  public:
   explicit VStreamFirmware(const FirmwareParts& parts) : PageMapFirmware(parts) {}
 
-  void power_up() override;
+  Result<void> power_up() override;
   int write(Lpn first, uint32_t count, uint16_t stream, uint16_t vstream,
             const std::byte* data) override;
   void trim(Lpn page) override;

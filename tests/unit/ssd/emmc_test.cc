@@ -23,6 +23,7 @@
 #include "ssd/ftl/emmc/interface.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
+#include "ssd/layout.h"
 #include "ssd/presets.h"
 #include "ssd/ssd.h"
 #include "tests/support/temporary.h"
@@ -187,6 +188,83 @@ TEST_F(EmmcTest, OpenForReadingItChangesNothing) {
   EXPECT_EQ(bytes_of(path_), before);
 }
 
+// The newest contexts are lost: the log is as it was before most of the writes.
+TEST_F(EmmcTest, WithOldContextsOnlyPowerUpReadsAllBlocks) {
+  create();
+  const Geometry geometry = *plan_geometry(small_emmc());
+  const ImageOffsets offsets = image_offsets(geometry);
+  const uint64_t log = offsets.data + geometry.physical_pages() * kPageBytes;
+  std::vector<uint64_t> model(kPages);
+  std::mt19937 random(1);
+  const auto write_some = [&](EmmcCard& card, uint64_t writes) {
+    for (uint64_t i = 0; i < writes; ++i) {
+      const uint64_t page = random() % kPages;
+      ASSERT_TRUE(card.write(cmd23_argument(8, 1), page, content(page, 1, i + 1)).ok());
+      model[page] = i + 1;
+    }
+    ASSERT_TRUE(card.ssd().flush().ok());
+  };
+  write_some(*open(), 100);
+  const std::string before = bytes_of(path_);
+  write_some(*open(), 5000);
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(log));
+    file.write(before.data() + log, static_cast<std::streamsize>(before.size() - log));
+  }
+  const auto device = open();
+  EXPECT_EQ(device->blocks_read(), geometry.blocks);
+  std::vector<std::byte> bytes(kPageBytes);
+  for (uint64_t page = 0; page < kPages; ++page) {
+    ASSERT_TRUE(device->ssd().read(page, bytes).ok());
+    ASSERT_TRUE(same_bytes(bytes, content(page, 1, model[page]))) << page;
+  }
+}
+
+// Power-up does not read the spare areas of full blocks, so it may take a damaged entry over.
+TEST_F(EmmcTest, ACopyOfADamagedSpareEntryIsDamaged) {
+  create();
+  constexpr uint64_t kDamaged = 40, kNamed = 41;
+  const Geometry geometry = *plan_geometry(small_emmc());
+  {
+    const auto device = open();
+    for (uint64_t page = 0; page < kPages / 2; ++page)
+      ASSERT_TRUE(device->write(0, page, content(page, 1, 1)).ok());
+    ASSERT_TRUE(device->ssd().flush().ok());
+  }
+  {
+    const auto image = std::move(*Image::open(path_, Image::Access::kHold, 0));
+    const auto entry = std::ranges::find(image->spare(), kDamaged, &SpareEntry::lpn);
+    ASSERT_NE(entry, image->spare().end());
+    entry->lpn = kNamed;
+  }
+  {
+    const auto device = open();
+    std::mt19937 random(1);
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t page = kPages / 2 + random() % (kPages / 2);
+      ASSERT_TRUE(device->write(0, page, content(page, 1, 2)).ok());
+    }
+    // Empties the blocks of the old pages but for a few, so that these are copied.
+    for (uint64_t page = 0; page < kPages / 2; ++page) {
+      if (page % 32 == kDamaged % 32 || page == kNamed) continue;
+      ASSERT_TRUE(device->write(0, page, content(page, 1, 2)).ok());
+    }
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t page = kPages / 2 + random() % (kPages / 2);
+      ASSERT_TRUE(device->write(0, page, content(page, 1, 2)).ok());
+    }
+    ASSERT_TRUE(device->ssd().flush().ok());
+    EXPECT_GT(device->ssd().stats().gc_bytes, 0u);
+  }
+  const auto device = open();
+  EXPECT_EQ(device->blocks_read(), geometry.blocks);
+  EXPECT_EQ(device->ssd().stats().damaged_pages, 1u);
+  std::vector<std::byte> bytes(kPageBytes);
+  ASSERT_TRUE(device->ssd().read(kNamed, bytes).ok());
+  EXPECT_TRUE(same_bytes(bytes, content(kNamed, 1, 1)));
+}
+
 uint64_t first_word(ConstBytes bytes) {
   uint64_t word = 0;
   std::memcpy(&word, bytes.data(), sizeof(word));
@@ -217,7 +295,9 @@ class Cuts {
     while (random_() % 4 == 0) {
       nand_.cut_after(random_() % 3);
       Result<std::unique_ptr<EmmcCard>> device = EmmcCard::open(path_, {.faults = &nand_});
-      if (!device.ok()) ++recoveries_cut;
+      if (device.ok()) continue;
+      EXPECT_EQ(device.error().code, EIO) << device.error().message();
+      ++recoveries_cut;
     }
     nand_.never();
     Result<std::unique_ptr<EmmcCard>> device = EmmcCard::open(path_, {.faults = &nand_});
@@ -263,6 +343,8 @@ class Cuts {
                                                      static_cast<uint8_t>(random_() % 5)),
                                       page, content(page, pages, version));
     EXPECT_TRUE(done.ok() || done.error().code == EIO) << done.error().message();
+    if (done.ok() && version == 0)  // a trim that returned survives
+      for (uint64_t i = page; i < page + pages; ++i) allowed_[i] = {0};
     return done.ok();
   }
 
@@ -294,7 +376,7 @@ TEST_P(EmmcPowerCuts, WhatWasFlushedIsThereByTheLastContext) {
   EXPECT_GT(cuts.nand().erases_cut, 0u);
   EXPECT_GT(cuts.recoveries_cut, 0u);
   EXPECT_GT(cuts.idle_pages, 0u);
-  EXPECT_LT(read, uint64_t{kCutsOfAnEmmc} * cuts.device().ssd().geometry().blocks);
+  EXPECT_LT(read, uint64_t{kCutsOfAnEmmc} * cuts.device().ssd().geometry().blocks / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seed, EmmcPowerCuts, ::testing::Range(1, kDevices + 1));

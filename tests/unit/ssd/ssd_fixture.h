@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "ssd/geometry.h"
 #include "ssd/image.h"
 #include "ssd/ssd.h"
+#include "ssd/stats.h"
 #include "tests/support/temporary.h"
 
 namespace streamfs::ssd {
@@ -29,6 +31,14 @@ inline GeometryRequest small_device(uint32_t streams = 4, bool plp = true,
   request.pages_per_block = 32;
   request.plp = plp;
   return request;
+}
+
+// Returns a number that only this FTL has.
+inline uint64_t count_of(const SsdStats& stats, std::string_view name) {
+  const auto found =
+      std::ranges::find(stats.ftl_counts, name, [](const auto& each) { return each.first; });
+  EXPECT_NE(found, stats.ftl_counts.end()) << name;
+  return found == stats.ftl_counts.end() ? 0 : found->second;
 }
 
 class SsdTest : public ::testing::Test {

@@ -28,13 +28,6 @@ GeometryRequest vstream_device() {
   return request;
 }
 
-uint64_t count_of(const SsdStats& stats, std::string_view name) {
-  const auto found =
-      std::ranges::find(stats.ftl_counts, name, [](const auto& each) { return each.first; });
-  EXPECT_NE(found, stats.ftl_counts.end()) << name;
-  return found == stats.ftl_counts.end() ? 0 : found->second;
-}
-
 class VStreamFirmwareTest : public SsdTest {
  protected:
   // Nine of ten writes go to the hot pages.
