@@ -20,12 +20,28 @@
 #include "base/result.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/mount_options.h"
+#include "fuse-fs/tools/sysfs.h"
 
 namespace streamfs::tools {
 namespace {
 
-constexpr std::array<std::string_view, 6> kVariables = {
-    "DATA", "META", "OPTIONS", "POWEROFF_SECONDS", "LISTEN", "CLASSIFIERD_OPTIONS"};
+constexpr std::array<std::string_view, 7> kVariables = {"DATA",
+                                                        "META",
+                                                        "OPTIONS",
+                                                        "POWEROFF_SECONDS",
+                                                        "PMEM_NAMESPACE",
+                                                        "LISTEN",
+                                                        "CLASSIFIERD_OPTIONS"};
+
+// Returns whether the text has the form "namespace0.0".
+bool is_namespace(std::string_view text) {
+  constexpr std::string_view kPrefix = "namespace";
+  if (!text.starts_with(kPrefix)) return false;
+  text.remove_prefix(kPrefix.size());
+  const size_t dot = text.find('.');
+  return dot != std::string_view::npos && is_digits(text.substr(0, dot)) &&
+         is_digits(text.substr(dot + 1));
+}
 
 class ConfigCheck {
  public:
@@ -66,10 +82,10 @@ class ConfigCheck {
       return problem(key + ": ends in a backslash, which joins it with the next line");
     if (key == "OPTIONS") return options(text);
     if (text.empty()) return problem(key + " is empty");
-    if (key == "POWEROFF_SECONDS") {
-      const bool number = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-      if (!number || text.size() > 6) problem(key + ": a number of seconds");
-    }
+    if (key == "PMEM_NAMESPACE" && !is_namespace(text))
+      problem(key + ": a namespace of `ndctl list`, such as namespace0.0");
+    if (key == "POWEROFF_SECONDS" && (!is_digits(text) || text.size() > 6))
+      problem(key + ": a number of seconds");
   }
 
   void options(std::string_view text) {

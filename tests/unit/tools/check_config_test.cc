@@ -43,7 +43,7 @@ class CheckConfig : public ::testing::Test {
 TEST_F(CheckConfig, WhatTheUnitTakesIsRight) {
   EXPECT_THAT(problems("# a comment\n\n  ; another\nDATA=/dev/ng0n1\nMETA=\"/dev/dax0.0\"\n"
                        "OPTIONS='placement=auto,noatime,idle_work=off'\nPOWEROFF_SECONDS="
-                       "20\nLISTEN=127.0.0.1:9567\n"),
+                       "20\nLISTEN=127.0.0.1:9567\nPMEM_NAMESPACE=namespace0.0\n"),
               IsEmpty());
   EXPECT_THAT(problems("DATA=emu:/x\nMETA=/y\nOPTIONS=\n"), IsEmpty());
 }
@@ -57,6 +57,9 @@ TEST_F(CheckConfig, EachMistakeIsToldWithItsLine) {
   EXPECT_THAT(problems("DATA=\nMETA=\"/m\nnonsense\nPOWEROFF_SECONDS=soon\n"),
               ElementsAre(HasSubstr("1: DATA is empty"), HasSubstr("2: META: a quote"),
                           HasSubstr("3: not KEY=VALUE"), HasSubstr("4: POWEROFF_SECONDS: a num")));
+  for (const char* name : {"namespace0", "namespace0.", "namespace.0", "region0.0", "/dev/pmem0"})
+    EXPECT_THAT(problems("DATA=/d\nMETA=/m\nPMEM_NAMESPACE=" + std::string(name) + "\n"),
+                ElementsAre(HasSubstr("3: PMEM_NAMESPACE: a namespace of")));
   EXPECT_THAT(
       problems("DATA=/d\\\nMETA=/m\nOPTIONS=meta=/other\n"),
       ElementsAre(HasSubstr("1: DATA: ends in a backslash"), HasSubstr("3: OPTIONS: META= says")));
