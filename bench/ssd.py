@@ -85,6 +85,12 @@ class Ssd:
             mb_per_s=float(device["simulated_mb_per_s"] or 0),
         )
 
+    def user_bytes(self) -> int:
+        """Return the capacity that the host sees."""
+        return int(
+            json.loads(output_of([BIN / "ssd-sim", "info", self.path, "--json"]))["user_bytes"]
+        )
+
     def pages_written(self) -> int:
         """Return how many pages the device was ever sent."""
         return self.pages_before_reset + self.counters().written_bytes // PAGE_BYTES
