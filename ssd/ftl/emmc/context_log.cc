@@ -160,11 +160,6 @@ bool ContextLog::program(uint64_t page, Bytes bytes) {
   return powered_;
 }
 
-bool ContextLog::clear() {
-  next_page_ = 0;
-  return erase_half(0) && erase_half(1);
-}
-
 bool ContextLog::erase_half(uint32_t half) {
   std::vector<std::byte> page(kPageBytes);
   const uint64_t begin = half_begin(half);

@@ -43,10 +43,8 @@ class ContextLog {
   std::optional<Context> recover();
   // Writes a context with the dirty chunks of base.location, or with all chunks at the start of a
   // half. Returns false after a power cut, also inside this call. An error of the image file counts
-  // as a power cut, here and below.
+  // as a power cut.
   bool append(const Context& context, std::span<const uint32_t> dirty_chunks);
-  // Erases the log: recover() then finds no context.
-  bool clear();
 
  private:
   struct Entry {

@@ -61,11 +61,10 @@ ActiveBlock Media::record_of(FrontierId frontier) const {
 
 bool Media::write_context() {
   if (!powered()) return false;
+  if (damaged_) return true;
   for (FrontierId frontier = 0; frontier < kStreams + 2; ++frontier)
     context_.active[frontier] = record_of(frontier);
-  if (cleared_) return true;
-  cleared_ = damaged_;
-  powered_ = damaged_ ? log_.clear() : log_.append(context_, dirty_chunks_);
+  powered_ = log_.append(context_, dirty_chunks_);
   if (!powered_) {
     flash_.power_off();
     return false;

@@ -29,8 +29,9 @@ class Media {
   Media(Image& image, LatencyModel& latency, NandFaults* faults);
   void restore(const SpareScan& scan);  // takes the state that power-up found
 
-  // Returns false after a power cut. Once a damaged spare entry was copied, the map of the contexts
-  // cannot be right: the log is cleared, so the next power-up scans the whole spare area.
+  // Returns false after a power cut. Writes nothing once a page with a damaged spare entry was
+  // copied, because the map cannot be right any more. Power-up then finds an old context
+  // (scan_spare_since()).
   bool write_context();
   ContextLog& log() { return log_; }
   bool powered() const { return flash_.powered() && powered_; }
@@ -67,7 +68,6 @@ class Media {
   std::vector<uint32_t> dirty_chunks_;
   std::vector<bool> dirty_;  // by chunk
   bool damaged_ = false;     // garbage collection copied a page with a damaged spare entry
-  bool cleared_ = false;     // the log, because of that
   bool powered_ = true;
 };
 

@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "ssd/geometry.h"
+#include "ssd/image.h"
+#include "ssd/layout.h"
 #include "ssd/ssd.h"
 #include "ssd/stats.h"
 #include "tests/unit/ssd/cut_nand.h"
@@ -96,6 +99,25 @@ TEST_F(VStreamFirmwareTest, AVStreamKeepsItsStreamOverARestart) {
   write_some(*ssd, 4000);
   EXPECT_EQ(stream_of_writes(*ssd, kHot), hot);
   check(*ssd, model_);
+}
+
+TEST_F(VStreamFirmwareTest, ACopyGoesToItsVStreamsStreamOrWithAllOthers) {
+  for (const GcMode mode : {GcMode::kOwnFrontier, GcMode::kShared}) {
+    GeometryRequest request = vstream_device();
+    request.gc_mode = mode;
+    create(request);
+    auto ssd = open();
+    fill(*ssd);
+    write_some(*ssd, 8000);
+    EXPECT_GT(ssd->stats().gc_bytes, 0u);
+    const size_t hot = stream_of_writes(*ssd, kHot);
+    ASSERT_NE(hot, 0u);
+    ssd.reset();
+    const auto image = std::move(*Image::open(path_, Image::Access::kHold, 0));
+    const auto copies_of_hot =
+        std::ranges::count(image->blocks(), request.streams + hot, &BlockRecord::frontier);
+    EXPECT_EQ(copies_of_hot > 0, mode == GcMode::kOwnFrontier);
+  }
 }
 
 TEST_F(VStreamFirmwareTest, CountsItsRemapsAndTheVStreamsThatLive) {
