@@ -17,6 +17,7 @@
 #include "ssd/ftl/emmc/interface.h"
 #include "ssd/ftl/firmware.h"
 #include "ssd/geometry.h"
+#include "ssd/real_time.h"
 #include "ssd/ssd.h"
 
 namespace streamfs::ssd {
@@ -113,7 +114,10 @@ void EmmcCard::read_all_ext_csd(std::byte* into) {
 
 Result<void> EmmcCard::write(uint32_t cmd23, uint64_t page, ConstBytes bytes) {
   const PStreamId stream{emmc::context_id_of(cmd23)};
-  return ssd_.write(page, bytes, VStreamId{stream.value}, stream);
+  Acknowledgement acknowledged;
+  Result<void> done = ssd_.write(page, bytes, VStreamId{stream.value}, stream, &acknowledged);
+  acknowledged.wait();
+  return done;
 }
 
 Result<void> EmmcCard::write_ext_csd(uint8_t index, uint8_t value) {

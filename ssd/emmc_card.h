@@ -41,7 +41,8 @@ class EmmcCard {
   // power.
   int execute(std::span<mmc_ioc_cmd> sequence);
 
-  // Writes whole pages. `cmd23`, SET_BLOCK_COUNT's argument, has the stream.
+  // Writes whole pages. `cmd23`, SET_BLOCK_COUNT's argument, has the stream. In real time, returns
+  // when the flash would have answered.
   Result<void> write(uint32_t cmd23, uint64_t page, ConstBytes bytes);
   // SWITCH of a byte of EXT_CSD. Errors: EINVAL for a byte that is not writable or an invalid
   // value.

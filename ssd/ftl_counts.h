@@ -16,6 +16,7 @@ using FtlCounts = std::array<uint64_t, kFtlCounts>;
 
 // Indices in FtlCounts.
 enum EmmcCount : uint8_t { kContextsWritten, kContextPages, kBlocksRead, kStreamsOn };
+// kLiveVStreams is brought up to date at power-up and at each remap.
 enum VStreamCount : uint8_t { kLiveVStreams, kRemaps };
 enum HybridCount : uint8_t { kWordsRead, kHybridSpareAreasRead };
 enum LogBlockCount : uint8_t {

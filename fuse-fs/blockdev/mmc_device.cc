@@ -39,6 +39,7 @@ namespace {
 constexpr uint8_t kStreamsDirective = 1;     // Placement::dtype; dspec is the context's id
 constexpr size_t kCommandBytes = 256 << 10;  // of one CMD25; the kernel allows MMC_IOC_MAX_BYTES
 static_assert(kCommandBytes <= MMC_IOC_MAX_BYTES);
+constexpr uint64_t kByteAddressed = 2 * kGiB;  // JESD84-B51, 6.3.3: cards up to this size
 constexpr uint64_t kSectorsOfABlock = kBlockSize / mmc::kSectorBytes;
 constexpr std::chrono::seconds kBusyAfterWriteMost{10};
 constexpr std::chrono::microseconds kAskAgain{200};
@@ -71,7 +72,9 @@ Result<MmcDevice::Card> real_card(const std::string& path, const struct stat& st
   const std::optional<uint16_t> address = card_address(sys_directory(st.st_rdev));
   if (!address) return Error{EINVAL, path + " is no whole eMMC card: commands need /dev/mmcblkN"};
   SFS_ASSIGN(std::unique_ptr<FileDevice> device, FileDevice::open(path, options));
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (device->info().capacity_blocks * kBlockSize <= kByteAddressed)
+    return Error{EINVAL, path + ": an eMMC card of at most 2 GiB is addressed by bytes"};
+  const int fd = ::open(path.c_str(), (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
   if (fd < 0) return Error{errno, "cannot open " + path + " for commands"};
   BlockMaintenance* maintenance = device->maintenance();
   return MmcDevice::Card{
@@ -130,12 +133,18 @@ Result<void> MmcDevice::open_contexts() {
   const uint8_t contexts = mmc::contexts_of(bytes);
   if (contexts == 0) return Error{EOPNOTSUPP, info_.path + ": an eMMC card without contexts"};
   info_.pstream_count = static_cast<uint16_t>(contexts + 1);
+  info_.flush_is_free = info_.flush_is_free && info_.kind == "emulated";  // it closes contexts
   info_.mechanism = info_.kind == "emulated" ? "emulated eMMC contexts" : "eMMC contexts";
   for (uint8_t context = 1; context <= contexts && !card_.read_only; ++context) {
-    mmc_ioc_cmd command = mmc::open_context(context);
-    SFS_TRY(send({&command, 1}));
+    SFS_TRY(renew(context));
   }
   return {};
+}
+
+// A context may be open, because another process was killed, or closed, because the card was reset.
+Result<void> MmcDevice::renew(uint8_t context) {
+  std::array<mmc_ioc_cmd, 2> sequence = {mmc::close_context(context), mmc::open_context(context)};
+  return send(sequence);
 }
 
 MmcDevice::~MmcDevice() {
@@ -190,27 +199,37 @@ void MmcDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion 
     const RequestUnderWay request(card_.maintenance);
     for (size_t at = 0; at < bytes.size() && result.ok(); at += kCommandBytes) {
       const uint64_t sector = first.value * kSectorsOfABlock + at / mmc::kSectorBytes;
-      result = write_some(sector, bytes.subspan(at, std::min(kCommandBytes, bytes.size() - at)),
-                          context);
+      const ConstBytes some = bytes.subspan(at, std::min(kCommandBytes, bytes.size() - at));
+      result = write_some(sector, some, context);
+      if (!result.ok() && renew(context).ok()) result = write_some(sector, some, context);
     }
   }
   if (result.ok()) context_bytes_.at(context) += bytes.size();
   done(std::move(result));
 }
 
-Result<void> MmcDevice::flush() {
-  {
-    const MutexLock lock(turn_);
-    const RequestUnderWay request(card_.maintenance);
-    for (uint8_t context = 1; context < info_.pstream_count; ++context) {
-      if (!written_.at(context)) continue;
-      std::array<mmc_ioc_cmd, 2> sequence = {mmc::close_context(context),
-                                             mmc::open_context(context)};
-      SFS_TRY(send(sequence));
-      written_.at(context) = false;
-    }
+Result<void> MmcDevice::close_written() {
+  const MutexLock lock(turn_);
+  const RequestUnderWay request(card_.maintenance);
+  Result<void> result;
+  for (uint8_t context = 1; context < info_.pstream_count; ++context) {
+    if (!written_.at(context)) continue;
+    Result<void> renewed = renew(context);
+    written_.at(context) = !renewed.ok();
+    if (result.ok()) result = std::move(renewed);
   }
-  return beneath_.flush();
+  return result;
+}
+
+Result<void> MmcDevice::flush() {
+  Result<void> closed = close_written();
+  SFS_TRY(beneath_.flush());
+  return closed;
+}
+
+Result<IdleWork> MmcDevice::prepare_poweroff(const IdleLimits& limits) {
+  SFS_TRY(flush());
+  return beneath_.prepare_poweroff(limits);
 }
 
 Result<DeviceStats> MmcDevice::stats() {

@@ -8,7 +8,8 @@
 //
 // Contexts are opened for writing at open and closed at the end. The standard bounds the damage of
 // a power cut for closed contexts only, so flush() closes each context that was written since the
-// last flush and opens it again.
+// last flush and opens it again. A reset of the card closes its contexts: a refused write opens its
+// context again and is sent once more.
 // EXT_CSD[133], by which Vishwakarma (2019) tells streams from contexts, is
 // PRODUCTION_STATE_AWARENESS of a real card, and is never written.
 //
@@ -32,6 +33,7 @@
 #include "fuse-fs/blockdev/block_maintenance.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/forwarding_device.h"
+#include "fuse-fs/blockdev/idle.h"
 #include "fuse-fs/blockdev/mmc_command.h"
 
 namespace streamfs::blockdev {
@@ -59,6 +61,7 @@ class MmcDevice final : public ForwardingDevice {
   const DeviceInfo& info() const override { return info_; }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   Result<void> flush() override;
+  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 
@@ -67,12 +70,15 @@ class MmcDevice final : public ForwardingDevice {
   Result<void> open_contexts();
   Result<void> send(std::span<mmc_ioc_cmd> sequence) SFS_REQUIRES(turn_);
   Result<void> await_ready() SFS_REQUIRES(turn_);
+  Result<void> renew(uint8_t context) SFS_REQUIRES(turn_);
+  Result<void> close_written();
   Result<void> write_some(uint64_t first_sector, ConstBytes bytes, uint8_t context)
       SFS_REQUIRES(turn_);
 
   const Card card_;
   DeviceInfo info_;
-  Mutex turn_;  // leaf; held over a sequence of commands and the card's work on it
+  Mutex turn_;  // held over a sequence of commands and the card's work on it; locked before those
+                // of the maintenance and of the emulated SSD
   std::array<bool, mmc::kMostContexts + 1> written_
       SFS_GUARDED_BY(turn_){};  // since the last flush
   std::array<std::atomic<uint64_t>, mmc::kMostContexts + 1> context_bytes_{};

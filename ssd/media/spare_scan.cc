@@ -69,7 +69,8 @@ class Scanner {
       return;
     }
     if (base_ != nullptr && record.erases != base_->blocks[block].erases) {  // erased since
-      stale_ = stale_ || kind(block * per_block_) != SpareKind::kErased;
+      for (Ppn at = block * per_block_; at < block * per_block_ + wordline_; ++at)
+        stale_ = stale_ || kind(at) != SpareKind::kErased;
       return;
     }
     if (base_ != nullptr && base_->blocks[block].committed == per_block_) {

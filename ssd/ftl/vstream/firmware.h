@@ -4,6 +4,9 @@
 // present pStream (vSGC, algorithm 3), or with GcMode::kShared to one open block for all copies
 // (NGC).
 //
+// A vStream number that the host gives to other data keeps the lifetimes measured under it. After a
+// failed write, the pages of the request that were not written count as dead in the measurement.
+//
 // Thread safety, errors: see ssd/ftl/firmware.h. After a crash: as the page map; the map of
 // vStreams is rebuilt from the spare area (media.h).
 #pragma once

@@ -47,6 +47,15 @@ void Lifetimes::restore(Ppn at, Slot slot, uint64_t written_at, uint64_t clock) 
   add(at, time);
 }
 
+void Lifetimes::begin_window(uint64_t clock) {
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    Counts& one = counts_[i];
+    one.exposure_at = exposure(static_cast<Slot>(i), clock);
+    one.recent = static_cast<double>(one.written);
+    one.written_at = one.written;
+  }
+}
+
 uint64_t Lifetimes::live_vstreams() const {
   return static_cast<uint64_t>(
       std::ranges::count_if(counts_, [](const Counts& one) { return one.live > 0; }));

@@ -20,11 +20,12 @@
 
 namespace streamfs::ssd::vstream {
 
-// A vStream's index in tables: its number + 2; untagged data has index 1.
+// A vStream's index in tables: its number + 1. Untagged data (UINT16_MAX) shares the index of
+// vStream 65,534.
 using Slot = uint16_t;
 inline constexpr Slot kDeadSlot = 0;
 constexpr Slot slot_of(uint16_t vstream) {
-  return vstream == UINT16_MAX ? 1 : static_cast<Slot>(vstream + 2);
+  return vstream == UINT16_MAX ? vstream : static_cast<Slot>(vstream + 1);
 }
 
 class Lifetimes final : public FlashWatcher {
@@ -48,6 +49,9 @@ class Lifetimes final : public FlashWatcher {
   // Returns algorithm 1's L(v) = S(v) ÷ |D(v)|; 0 before the first death.
   double published(Slot slot) const { return algorithm_1_.lifetime(VStreamId{slot}); }
 
+  // Begins the first window after the calls of restore(): deaths before it are not known, so the
+  // exposure before it does not count either.
+  void begin_window(uint64_t clock);
   // Ends a window. Returns the vStreams of known lifetime, weighted by their recent writes;
   // Sample::vstream is the slot.
   std::vector<learning::Sample> close_window(uint64_t clock);

@@ -39,15 +39,16 @@ void Media::restore(const SpareScan& scan) {
     if (at != kNoPage) live[at] = true;
   const uint64_t clock = image_.shared().now.host_pages;
   const uint32_t block_pages = image_.geometry().pages_per_block;
-  std::vector<uint64_t> newest(size_t{UINT16_MAX} + 2);  // by slot: the largest sequence
+  std::vector<uint64_t> newest(size_t{UINT16_MAX} + 1);  // by slot: 1 + the latest host write
   for (BlockIndex block = 0; block < scan.blocks.size(); ++block) {
     for (Ppn at = block * block_pages; at < block * block_pages + scan.blocks[block].written;
          ++at) {
       const SpareEntry& entry = image_.spare()[at];
       const Slot slot = live[at] ? slot_of(entry.vstream) : kDeadSlot;
       map_.lifetimes().restore(at, slot, entry.written_at, clock);
-      if (slot == kDeadSlot || entry.sequence <= newest[slot]) continue;
-      newest[slot] = entry.sequence;
+      // A copy keeps the time and the pStream of its host write.
+      if (slot == kDeadSlot || entry.written_at < newest[slot]) continue;
+      newest[slot] = entry.written_at + 1;
       map_.restore(slot, PStreamId{entry.pstream});
     }
   }

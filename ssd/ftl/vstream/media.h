@@ -23,9 +23,9 @@ class Media : public ImageMedia {
   StreamMap& map() { return map_; }
   const StreamMap& map() const { return map_; }
 
-  // Takes the state that power-up found. The spare entries of live pages give the vStreams'
-  // exposure, and the newest one of each vStream its pStream. Deaths before the power-up are not
-  // known; a vStream keeps its pStream until enough of its pages died again.
+  // Takes the state that power-up found. The spare entries of live pages give the ages of the
+  // vStreams' pages, and each vStream gets the pStream of its newest live page. It keeps that until
+  // enough of its pages died again, because deaths before the power-up are not known.
   void restore(const SpareScan& scan);
 
   // These calls of PageMap hide those of ImageMedia.

@@ -13,7 +13,7 @@ namespace streamfs::ssd::vstream {
 
 PStreamId StreamMap::of(Slot slot) {
   while (slot >= pstreams_.size()) {
-    const auto turn = static_cast<uint16_t>(pstreams_.size() % options_.streams);
+    const auto turn = static_cast<uint16_t>((pstreams_.size() + 1) % options_.streams);
     pstreams_.push_back(options_.clustering == Clustering::kLiteralSpread ? PStreamId{turn}
                                                                           : kDefaultPStream);
   }

@@ -45,7 +45,10 @@ class StreamMap {
     return due;
   }
   // Goes on with a device with data at this clock. Call it after the last restore() of lifetimes().
-  void restore(uint64_t clock) { next_remap_ = clock + options_.remap_pages; }
+  void restore(uint64_t clock) {
+    next_remap_ = clock + options_.remap_pages;
+    lifetimes_.begin_window(clock);
+  }
   void restore(Slot slot, PStreamId pstream);
 
  private:

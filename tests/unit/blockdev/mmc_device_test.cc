@@ -113,6 +113,10 @@ class MmcDeviceTest : public ::testing::Test {
 
   int send(std::span<mmc_ioc_cmd> sequence) {
     sent_.emplace_back(sequence.begin(), sequence.end());
+    if (refuses(sequence.front())) {
+      sequence.front().response[0] = 0x8'0900;  // ERROR
+      return 0;
+    }
     if (const int error = card_->execute(sequence); error != 0) return error;
     for (mmc_ioc_cmd& command : sequence) {
       if (command.opcode == 13 && busy_answers_ > 0) {
@@ -121,6 +125,13 @@ class MmcDeviceTest : public ::testing::Test {
       }
     }
     return 0;
+  }
+
+  // Whether the command is for the context that is refused: its configuration or its data.
+  bool refuses(const mmc_ioc_cmd& command) const {
+    if (refused_context_ == 0) return false;
+    return (command.opcode == 6 && (command.arg >> 16 & 0xff) == 36 + refused_context_) ||
+           (command.opcode == 23 && command.arg >> 25 == refused_context_);
   }
 
   std::vector<uint32_t> arguments_of(uint32_t opcode) const {
@@ -149,6 +160,7 @@ class MmcDeviceTest : public ::testing::Test {
   const std::string path_ = directory_.file("emmc");
   std::vector<std::vector<mmc_ioc_cmd>> sent_;
   int busy_answers_ = 0;
+  uint32_t refused_context_ = 0;
   std::unique_ptr<ssd::EmmcCard> card_;
   std::unique_ptr<MmcDevice> device_;
 };
@@ -158,7 +170,8 @@ TEST_F(MmcDeviceTest, ContextsAreOpenedForWritingAndClosedAtTheEnd) {
   EXPECT_EQ(device_->info().pstream_count, 5);
   EXPECT_EQ(device_->info().mechanism, "emulated eMMC contexts");
   EXPECT_EQ(arguments_of(6),
-            (std::vector<uint32_t>{0x0325'0100, 0x0326'0100, 0x0327'0100, 0x0328'0100}));
+            (std::vector<uint32_t>{0x0325'0000, 0x0325'0100, 0x0326'0000, 0x0326'0100, 0x0327'0000,
+                                   0x0327'0100, 0x0328'0000, 0x0328'0100}));
   sent_.clear();
   device_.reset();
   EXPECT_EQ(arguments_of(6),
@@ -222,15 +235,35 @@ TEST_F(MmcDeviceTest, AWriteWaitsUntilTheCardIsReady) {
   EXPECT_EQ(arguments_of(13).size(), 4u);
 }
 
+TEST_F(MmcDeviceTest, AWriteAfterAResetOfTheCardOpensItsContextAgain) {
+  open();
+  mmc_ioc_cmd close = mmc::close_context(1);
+  ASSERT_EQ(card_->execute({&close, 1}), 0);
+  ASSERT_TRUE(write(0, content(0, 1, 2), 1).ok());
+  EXPECT_EQ(written(1), kBlockSize);
+  EXPECT_TRUE(same_bytes(read(0, 1), content(0, 1, 2)));
+}
+
 TEST_F(MmcDeviceTest, ARefusedCommandFailsItsWriteOnly) {
   open();
   ASSERT_TRUE(write(0, content(0, 1, 1), 1).ok());
-  mmc_ioc_cmd close = mmc::close_context(1);
-  ASSERT_EQ(card_->execute({&close, 1}), 0);
+  refused_context_ = 1;
   EXPECT_EQ(write(0, content(0, 1, 2), 1).error().code, EIO);
+  EXPECT_EQ(device_->flush().error().code, EIO);
+  EXPECT_EQ(device_->stats()->flushes, 1u);  // the device beneath is flushed all the same
   EXPECT_TRUE(same_bytes(read(0, 1), content(0, 1, 1)));
   EXPECT_TRUE(write(0, content(0, 1, 3), 2).ok());
   EXPECT_TRUE(same_bytes(read(0, 1), content(0, 1, 3)));
+  refused_context_ = 0;
+  EXPECT_TRUE(device_->flush().ok());
+}
+
+TEST_F(MmcDeviceTest, BeforeThePowerGoesContextsAreClosed) {
+  open();
+  ASSERT_TRUE(write(0, content(0, 1, 1), 2).ok());
+  sent_.clear();
+  ASSERT_TRUE(device_->prepare_poweroff({}).ok());
+  EXPECT_EQ(arguments_of(6), (std::vector<uint32_t>{0x0326'0000, 0x0326'0100}));
 }
 
 TEST_F(MmcDeviceTest, WhatLiesBeyondTheCardIsRefusedWithoutACommand) {

@@ -103,6 +103,25 @@ TEST(VStreamLifetimes, WhatDiedIsNotCountedAgainWhenGarbageCollectionStillCopies
   EXPECT_DOUBLE_EQ(lifetimes.published(ssd::vstream::slot_of(7)), 47);
 }
 
+TEST(VStreamLifetimes, AfterARestartExposureCountsFromThere) {
+  ssd::vstream::Lifetimes lifetimes(small_device());
+  const ssd::vstream::Slot slot = ssd::vstream::slot_of(7);
+  for (ssd::Ppn page = 0; page < 64; ++page) lifetimes.restore(page, slot, 0, 10'000);
+  lifetimes.begin_window(10'000);
+  for (ssd::Ppn page = 0; page < 40; ++page) lifetimes.dies(page, 10'100);
+  const auto known = lifetimes.close_window(10'100);
+  ASSERT_EQ(known.size(), 1u);
+  EXPECT_NEAR(known[0].lifetime, 64.0 * 100 / 40, 1);
+}
+
+TEST(VStreamLifetimes, EachVStreamOfTheFilesystemHasASlot) {
+  using ssd::vstream::slot_of;
+  EXPECT_NE(slot_of(0), ssd::vstream::kDeadSlot);
+  EXPECT_NE(slot_of(65'534), ssd::vstream::kDeadSlot);
+  EXPECT_NE(slot_of(UINT16_MAX), ssd::vstream::kDeadSlot);
+  EXPECT_NE(slot_of(65'533), slot_of(65'534));
+}
+
 class VStreamPolicy : public ::testing::TestWithParam<Clustering> {};
 
 // Two vStreams: 1 dies at once, 2 lives long.

@@ -23,7 +23,7 @@ namespace streamfs::ssd {
 namespace {
 
 constexpr uint64_t kUserPages = 4096, kHotPages = 512, kRun = 8;
-constexpr VStreamId kHot{1}, kCold{60'000};
+constexpr VStreamId kHot{1}, kCold{65'534};
 
 GeometryRequest vstream_device() {
   GeometryRequest request = small_device(2);
@@ -99,6 +99,24 @@ TEST_F(VStreamFirmwareTest, AVStreamKeepsItsStreamOverARestart) {
   write_some(*ssd, 4000);
   EXPECT_EQ(stream_of_writes(*ssd, kHot), hot);
   check(*ssd, model_);
+}
+
+// The newest entry of the vStream is a copy of data that was written before it had its stream.
+TEST_F(VStreamFirmwareTest, ACopyTakesNoVStreamBackToAnEarlierStream) {
+  create(vstream_device());
+  auto ssd = open();
+  fill(*ssd);
+  const auto cold_page = [&] { return kHotPages + random_() % (kUserPages - kHotPages); };
+  for (int i = 0; i < 64; ++i)
+    ASSERT_TRUE(ssd->write(cold_page(), content(0, 1, 1), kHot, {}).ok());
+  write_some(*ssd, 4000);
+  const size_t hot = stream_of_writes(*ssd, kHot);
+  ASSERT_NE(hot, 0u);
+  for (int i = 0; i < 8000; ++i)
+    ASSERT_TRUE(ssd->write(cold_page() | 1, content(0, 1, 1), kCold, {}).ok());
+  ssd.reset();
+  ssd = open();
+  EXPECT_EQ(stream_of_writes(*ssd, kHot), hot);
 }
 
 TEST_F(VStreamFirmwareTest, ACopyGoesToItsVStreamsStreamOrWithAllOthers) {
