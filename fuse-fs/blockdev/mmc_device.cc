@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -150,8 +151,8 @@ Result<void> MmcDevice::renew(uint8_t context) {
 MmcDevice::~MmcDevice() {
   const MutexLock lock(turn_);
   const RequestUnderWay request(card_.maintenance);
-  for (uint8_t context = 1; context < info_.pstream_count && !card_.read_only; ++context) {
-    mmc_ioc_cmd command = mmc::close_context(context);
+  for (size_t context = 1; context < info_.pstream_count && !card_.read_only; ++context) {
+    mmc_ioc_cmd command = mmc::close_context(static_cast<uint8_t>(context));
     (void)send({&command, 1});
   }
 }
@@ -212,9 +213,9 @@ Result<void> MmcDevice::close_written() {
   const MutexLock lock(turn_);
   const RequestUnderWay request(card_.maintenance);
   Result<void> result;
-  for (uint8_t context = 1; context < info_.pstream_count; ++context) {
+  for (size_t context = 1; context < info_.pstream_count; ++context) {
     if (!written_.at(context)) continue;
-    Result<void> renewed = renew(context);
+    Result<void> renewed = renew(static_cast<uint8_t>(context));
     written_.at(context) = !renewed.ok();
     if (result.ok()) result = std::move(renewed);
   }
