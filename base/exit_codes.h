@@ -4,7 +4,7 @@
 
 namespace streamfs::exit_code {
 inline constexpr int kOk = 0;
-inline constexpr int kNoMatch = 2;        // streamctl probe found no streamfs, as blkid(8)
+inline constexpr int kNoMatch = 2;        // streamctl probe or setup found no device
 inline constexpr int kUsage = 64;         // unknown option, missing argument
 inline constexpr int kForeign = 65;       // not a streamfs device, or not this filesystem's pair
 inline constexpr int kNoDevice = 66;      // a path does not exist or cannot be opened

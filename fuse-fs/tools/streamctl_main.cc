@@ -31,6 +31,7 @@
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 #include "fuse-fs/tools/streamctl_probe.h"
+#include "fuse-fs/tools/streamctl_setup.h"
 #include "fuse-fs/tools/streamctl_streams.h"
 #include "fuse-fs/tools/streamctl_super.h"
 #include "fuse-fs/tools/streamctl_top.h"
@@ -391,6 +392,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_tune(app, commands);
   declare_probe(app, commands);
   declare_export(app, commands);
+  declare_setup(app, commands);
   for (const DaemonCommand& each : kDaemonCommands) app.add_subcommand(each.name, each.help);
 }
 

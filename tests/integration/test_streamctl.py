@@ -80,12 +80,15 @@ def test_every_json_object_has_the_schema_and_its_fields(pair: Pair) -> None:
     for name, words in mounted.items():
         answers[f"streamctl {name}"] = said(*words)
     mount.unmount()
+    blank = pair.folder / "blank"
+    run(BIN / "ssd-sim", "create", blank, "--size", "64M", "--streams", "4")
     unmounted: dict[str, tuple[str | Path, ...]] = {
         "show-super": ("show-super", pair.data),
         "device DATA": ("device", pair.data),
         "tune": ("tune", "--disable", "intent-log", "--meta", pair.meta, pair.data),
         "probe": ("probe", pair.meta),
         "metadata dump": ("metadata", "dump", "--meta", pair.meta, pair.data, dump),
+        "setup": ("setup", "--data", f"emu:{blank}", "--meta", dump, pair.folder / "new"),
     }
     for name, words in unmounted.items():
         answers[f"streamctl {name}"] = said(*words)
