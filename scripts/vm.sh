@@ -177,3 +177,52 @@ make_vm_guest() {
     die "the guest could not be made (it takes a network, once): see build/vm.log"
   stamp vm "$key"
 }
+
+# The workstation's packages: systemd, and what streamfs, its daemon and the walk of OPERATIONS use.
+readonly VM_WORKSTATION_PACKAGES=systemd-sysv,udev,kmod,ndctl,fuse3,procps,sqlite3,python3
+readonly VM_WORKSTATION_INSIDE=(workstation.service workstation)
+
+# vm_make_workstation <guest> <folder>: a disk with systemd and this machine's release of Debian, so that
+# the programs and classifierd run in it as packages would, and the guest's kernel modules.
+vm_make_workstation() {
+  set -euo pipefail
+  local system VERSION_CODENAME='' file
+  system=$(mktemp -d "$2.system.XXXXXX")
+  # shellcheck disable=SC2064  # now, because the name is local
+  trap "rm -rf --one-file-system '$system'" EXIT
+  # shellcheck source=/dev/null
+  source /etc/os-release
+  mkdir -p "$2"
+  mmdebstrap --quiet --variant=minbase --mode=root --skip=cleanup/reproducible \
+    --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt=force-unsafe-io --include="$VM_WORKSTATION_PACKAGES" \
+    "$VERSION_CODENAME" "$system/root" "deb $(debian_mirror) $VERSION_CODENAME main"
+  debugfs -R "rdump /usr/lib/modules $system/root/usr/lib" "$1/root.img?offset=1048576"
+  rm -rf "$system/root"/var/lib/apt/lists/* "$system/root"/var/cache/apt
+  for file in "${VM_WORKSTATION_INSIDE[@]}"; do
+    install -m 755 "$ROOT/tests/vm/inside/$file" "$system/root/usr/lib/systemd/system/"
+  done
+  chmod 644 "$system/root/usr/lib/systemd/system/workstation.service"
+  systemctl --root="$system/root" -q enable workstation.service
+  systemctl --root="$system/root" -q mask getty.target serial-getty@.service systemd-timesyncd.service apt-daily.timer \
+    apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer ndctl-monitor.service
+  mkdir -p "$system/root/payload"
+  truncate -s 1G "$2/root.img"
+  printf 'label: gpt\nstart=2048, name=vmroot\n' | sfdisk -q "$2/root.img"
+  mkfs.ext4 -q -d "$system/root" -E offset=1048576 "$2/root.img" 1021M
+  chmod a+r "$2"/*
+}
+
+# In build/vm-workstation, made anew when what it is made of has changed.
+make_vm_workstation() {
+  local key
+  key=$(hash_of "$ROOT/scripts/vm.sh" "${VM_WORKSTATION_INSIDE[@]/#/$ROOT/tests/vm/inside/}")
+  [[ -s $BUILD/vm-workstation/root.img ]] && is_stamped vm-workstation "$key" && return
+  say "Making the workstation's disk in build/vm-workstation"
+  rm -rf "$BUILD/vm-workstation"
+  as_root "make the workstation's system" bash -c 'source "$1/lib.sh"; source "$1/libfuse.sh"; source "$1/vm.sh"; vm_make_workstation "$2" "$3"' \
+    _ "$ROOT/scripts" "$BUILD/vm" "$BUILD/vm-workstation" >"$BUILD/vm-workstation.log" 2>&1 ||
+    die "the workstation could not be made (it takes a network, once): see build/vm-workstation.log"
+  stamp vm-workstation "$key"
+}

@@ -2,6 +2,7 @@
 
 fixture(vm-programs COMMAND install_vm_programs)
 fixture(vm-guest BEHIND NEEDS vm-programs COMMAND make_vm_guest)
+fixture(vm-workstation BEHIND NEEDS vm-guest COMMAND make_vm_workstation)
 fixture(power_cut_disk BEHIND COMMAND release_program power_cut_disk)
 fixture(build-asan BEHIND COMMAND build asan)
 fixture(build-tsan BEHIND COMMAND build tsan)
@@ -22,7 +23,7 @@ stage(quick-python "quick" "tests of classifierd and lint" COMMAND quick_python_
 stage(lab-python "gate;long;quick;lab" "tests of lab/python" COMMAND python_tests lab/python)
 stage(python "gate;long" "python tests" COMMAND other_python_tests)
 stage(powercut "gate;long" "power cuts from outside" NEEDS power_cut_disk COMMAND power_cuts)
-stage(vm "gate;long" "virtual machine" NEEDS vm-guest COMMAND virtual_machine)
+stage(vm "gate;long" "virtual machine" NEEDS vm-workstation COMMAND virtual_machine)
 stage(integration "gate;long" "integration tests" COMMAND integration_tests)
 stage(plain "quick;long" "unit tests, no sanitizer" NEEDS build-dev COMMAND plain_tests)
 # Two runs of CTest in one build folder would write the same log.

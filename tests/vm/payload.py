@@ -42,14 +42,18 @@ def gather(folder: Path) -> None:
     shutil.copytree(ROOT / "tests/integration", folder / "tests/integration")
 
 
+def make_image(content: Path, image: Path) -> Path:
+    """Make the image of a disk with this content, and remove the folder."""
+    used = sum(p.lstat().st_size for p in content.rglob("*"))
+    with image.open("wb") as file:
+        file.truncate(used * 11 // 10 + FREE_BYTES)
+    words = [MKFS, "-q", "-O", "^has_journal", "-d", str(content), str(image)]
+    subprocess.run(words, check=True)
+    shutil.rmtree(content)
+    return image
+
+
 def make_payload(folder: Path) -> Path:
     """The disk's image."""
     gather(folder / "payload")
-    image = folder / "payload.img"
-    used = sum(p.lstat().st_size for p in (folder / "payload").rglob("*"))
-    with image.open("wb") as file:
-        file.truncate(used + FREE_BYTES)
-    words = [MKFS, "-q", "-O", "^has_journal", "-d", str(folder / "payload"), str(image)]
-    subprocess.run(words, check=True)
-    shutil.rmtree(folder / "payload")
-    return image
+    return make_image(folder / "payload", folder / "payload.img")

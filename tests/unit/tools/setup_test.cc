@@ -53,8 +53,8 @@ Files nvme(const std::string& controller, const std::string& sectors = "20000000
           {disk + "device/model", "Model " + controller + "   "},
           {"sys/class/nvme-generic/" + generic + "/dev", "240:" + controller},
           {"dev/disk/by-id/nvme-eui.00" + controller, "->../../nvme" + controller + "n1"},
-          {"dev/disk/by-id/nvme-Model_S" + controller, "->../../nvme" + controller + "n1"},
-          {"dev/disk/by-id/nvme-generic-Model_S" + controller, "->../../" + generic}};
+          {"dev/disk/by-id/nvme-ssd_S" + controller, "->../../nvme" + controller + "n1"},
+          {"dev/disk/by-id/nvme-generic-ssd_S" + controller, "->../../" + generic}};
 }
 
 // The file system that the machine runs from, on a disk with one partition.
@@ -156,12 +156,12 @@ TEST_F(Setup, AnFdpSsdAndPersistentDevdaxAreUsedAsTheyAre) {
   const Proposal made =
       proposal(kBase + nvme("0") + memory("ACPI.NFIT", "dax", "memory_controller"));
   EXPECT_EQ(made.config,
-            "# Written by streamctl setup.\nDATA=/dev/disk/by-id/nvme-generic-Model_S0\n"
+            "# Written by streamctl setup.\nDATA=/dev/disk/by-id/nvme-generic-ssd_S0\n"
             "META=/dev/dax0.0\n");
   EXPECT_EQ(made.meta_class, MetaClass::kPersistent);
   EXPECT_THAT(commands(made),
               ElementsAre("mkdir -p /srv/data /etc/streamfs/srv",
-                          "mkfs.streamfs --meta /dev/dax0.0 /dev/disk/by-id/nvme-generic-Model_S0",
+                          "mkfs.streamfs --meta /dev/dax0.0 /dev/disk/by-id/nvme-generic-ssd_S0",
                           "write /etc/streamfs/srv/data.conf",
                           StartsWith("systemctl enable --now streamfs@srv-data.service "
                                      "classifierd@srv-data.service streamfs-trim@")));
@@ -178,7 +178,7 @@ TEST_F(Setup, DramInModeFsdaxBecomesDevdaxAndIsMadeAgainAtEachBoot) {
   const Proposal made = proposal(kBase + nvme("0") + memory("e820", "memory") +
                                  Files{{"proc/cmdline", "quiet memmap=1G!4G memmap=4K$2G"}});
   EXPECT_EQ(made.config,
-            "# Written by streamctl setup.\nDATA=/dev/disk/by-id/nvme-Model_S0\nMETA=/dev/dax0.0\n"
+            "# Written by streamctl setup.\nDATA=/dev/disk/by-id/nvme-ssd_S0\nMETA=/dev/dax0.0\n"
             "PMEM_NAMESPACE=namespace0.0\n");
   EXPECT_EQ(made.meta_class, MetaClass::kVolatile);
   ASSERT_EQ(made.steps.size(), 6);
@@ -313,7 +313,7 @@ TEST_F(Setup, TheFreeOneOfTwoNamespacesIsChosen) {
   answers_ = {{"/dev/ng0n1", kFdp}, {"/dev/ng1n1", kPlain}, {"/dev/nvme1n1", kPlain}};
   const Files used = {{"proc/self/mountinfo", "31 20 259:0 / /home rw - xfs /dev/nvme0n1 rw"}};
   const Proposal made = proposal(kBase + nvme("0") + nvme("1") + used);
-  EXPECT_EQ(made.data.device, "/dev/disk/by-id/nvme-Model_S1");
+  EXPECT_EQ(made.data.device, "/dev/disk/by-id/nvme-ssd_S1");
   EXPECT_THAT(made.refused, Contains(refusal("/dev/nvme0n1", "is mounted at /home")));
 }
 
