@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -99,13 +99,14 @@ const DeviceAnswer kPlain{1ULL << 40, 1, "none", false, {}};
 const DeviceAnswer kBlank{1ULL << 30, 1, "none", true, {}};
 
 class Setup : public ::testing::Test {
- protected:
+ public:
   Setup() {
     std::string name = std::filesystem::temp_directory_path() / "streamfs-setup.XXXXXX";
     root_ = mkdtemp(name.data());
   }
   ~Setup() override { std::filesystem::remove_all(root_); }
 
+ protected:
   Machine machine(const Files& files) {
     for (const auto& [path, content] : files) {
       const std::filesystem::path file = root_ / path;
