@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/mmc/ioctl.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +70,7 @@ int EmmcCard::execute(mmc_ioc_cmd& command) {
       break;
     }
     case 8:  // SEND_EXT_CSD
-      read_all_ext_csd(reinterpret_cast<std::byte*>(command.data_ptr));
+      read_all_ext_csd(std::bit_cast<std::byte*>(uintptr_t{command.data_ptr}));
       break;
     case 13:  // SEND_STATUS
       break;
@@ -96,7 +97,7 @@ uint32_t EmmcCard::write_sectors(const mmc_ioc_cmd& command, int& error) {
   const uint64_t bytes = uint64_t{command.blocks} * kSectorBytes;
   const uint64_t from = uint64_t{command.arg} * kSectorBytes;
   if (from % kPageBytes != 0 || bytes % kPageBytes != 0) return kAddressMisaligned;
-  const auto* data = reinterpret_cast<const std::byte*>(command.data_ptr);
+  const auto* data = std::bit_cast<const std::byte*>(uintptr_t{command.data_ptr});
   const auto done = write(block_count_, from / kPageBytes, {data, bytes});
   if (done.ok()) return 0;
   if (done.error().code == EINVAL) return kAddressOutOfRange;

@@ -1,6 +1,7 @@
 #include "ssd/ftl/vstream/media.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,12 +29,12 @@ StreamMap::Options options_for(const Geometry& geometry) {
 }  // namespace
 
 Media::Media(Image& image, LatencyModel& latency, NandFaults* faults)
-    : ImageMedia(image, latency, faults),
-      image_(image),
+    : image_(image),
+      flash_(image, latency, faults),
       map_(image.geometry(), options_for(image.geometry())) {}
 
 void Media::restore(const SpareScan& scan) {
-  ImageMedia::restore(scan);
+  flash_.restore(scan);
   std::vector<bool> live(image_.geometry().physical_pages());
   for (const Ppn at : scan.location)
     if (at != kNoPage) live[at] = true;
@@ -56,12 +57,12 @@ void Media::restore(const SpareScan& scan) {
 }
 
 void Media::stamp_host(Ppn at, Lpn page, const WriteStamp& stamp) {
-  ImageMedia::stamp_host(at, page, stamp);
+  flash_.stamp_host(at, page, stamp);
   map_.lifetimes().stored(at, stamp);
 }
 
 void Media::stamp_copy(Ppn at, Ppn from, uint64_t sequence) {
-  ImageMedia::stamp_copy(at, from, sequence);
+  flash_.stamp_copy(at, from, sequence);
   map_.lifetimes().copied(at, from);
 }
 

@@ -1,10 +1,13 @@
-// The flash of a vStream device, as PageMap uses it: an ImageMedia that reports programs and copies
-// to the map of vStreams.
+// The flash of a vStream device, as PageMap uses it: an ImageMedia whose programs and copies are
+// reported to the map of vStreams.
 // Thread safety, crashes: as ImageMedia. The map itself is lost with the power; see restore().
 #pragma once
 
-#include <vector>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
+#include "ssd/ftl/router.h"
 #include "ssd/ftl/vstream/stream_map.h"
 #include "ssd/ftl/write_stamp.h"
 #include "ssd/geometry.h"
@@ -16,7 +19,7 @@
 
 namespace streamfs::ssd::vstream {
 
-class Media : public ImageMedia {
+class Media {
  public:
   Media(Image& image, LatencyModel& latency, NandFaults* faults);
 
@@ -28,12 +31,27 @@ class Media : public ImageMedia {
   // enough of its pages died again, because deaths before the power-up are not known.
   void restore(const SpareScan& scan);
 
-  // These calls of PageMap hide those of ImageMedia.
+  bool powered() const { return flash_.powered(); }
+  int read(Ppn first, std::byte* data, uint32_t pages) const {
+    return flash_.read(first, data, pages);
+  }
+  void trimmed(Lpn page, uint64_t sequence) { flash_.trimmed(page, sequence); }
+
+  // ---- The calls of PageMap: see ImageMedia.
+  int store(Ppn at, const std::byte* data, uint32_t pages) { return flash_.store(at, data, pages); }
+  int move(std::span<const Ppn> from, Ppn to) { return flash_.move(from, to); }
   void stamp_host(Ppn at, Lpn page, const WriteStamp& stamp);
   void stamp_copy(Ppn at, Ppn from, uint64_t sequence);
+  void stamp_pad(Ppn at, uint64_t sequence) { flash_.stamp_pad(at, sequence); }
+  void opened(BlockIndex block, FrontierId frontier) { flash_.opened(block, frontier); }
+  void committed(BlockIndex block, uint32_t pages) { flash_.committed(block, pages); }
+  bool erased(BlockIndex block) { return flash_.erased(block); }
+  void failed(BlockIndex block) { flash_.failed(block); }
+  void retired(BlockIndex block) { flash_.retired(block); }
 
  private:
   Image& image_;
+  ImageMedia flash_;
   StreamMap map_;
 };
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <linux/mmc/ioctl.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

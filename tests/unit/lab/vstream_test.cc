@@ -12,6 +12,7 @@
 #include "base/types.h"
 #include "lab/figures/figure.h"
 #include "lab/placement/policy.h"
+#include "ssd/ftl/flash_watcher.h"
 #include "ssd/ftl/router.h"
 #include "ssd/ftl/vstream/lifetimes.h"
 #include "ssd/ftl/vstream/stream_map.h"
