@@ -33,11 +33,11 @@
 namespace streamfs::ssd {
 namespace {
 
-constexpr uint64_t kPages = 512;
+constexpr uint64_t kNandPages = 512;
 constexpr uint32_t kBlockPages = 32;
 
 // The least spare that both FTLs can have: five log blocks, or six blocks beside the user's.
-GeometryRequest tight(FtlKind ftl, uint64_t pages = kPages) {
+GeometryRequest tight(FtlKind ftl, uint64_t pages = kNandPages) {
   GeometryRequest request = nand_request(ftl);
   request.user_bytes = pages * kPageBytes;
   request.nand = NandShape{1, 1, 1, 1, 8, Cell::kSlc};  // blocks of 32 pages, wordlines of 4
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Ftl, NandFirmwareTest,
 
 TEST_P(NandFirmwareTest, PagesReadAsWrittenAfterEachRestart) {
   create(tight(GetParam()));
-  std::vector<uint64_t> model(kPages);
+  std::vector<uint64_t> model(kNandPages);
   for (uint64_t seed = 1; seed <= 8 && !HasFailure(); ++seed) {
     const auto ssd = open();
     check(*ssd, model);
@@ -90,38 +90,38 @@ TEST_P(NandFirmwareTest, PagesReadAsWrittenAfterEachRestart) {
 
 TEST_P(NandFirmwareTest, AFullDeviceTakesEveryOverwrite) {
   create(tight(GetParam()));
-  std::vector<uint64_t> model(kPages);
+  std::vector<uint64_t> model(kNandPages);
   const auto ssd = open();
-  put(*ssd, 0, kPages, ++version_);
+  put(*ssd, 0, kNandPages, ++version_);
   std::ranges::fill(model, version_);
   std::mt19937_64 random(1);
   for (int i = 0; i < 3000; ++i) {
-    const uint64_t page = random() % kPages;
+    const uint64_t page = random() % kNandPages;
     put(*ssd, page, 1, ++version_);
     model[page] = version_;
     ASSERT_FALSE(HasFailure()) << "write " << i;
   }
   check(*ssd, model);
-  EXPECT_EQ(ssd->stats().live_bytes, kPages * kPageBytes);
+  EXPECT_EQ(ssd->stats().live_bytes, kNandPages * kPageBytes);
   EXPECT_GT(ssd->stats().time.write.p50_us, 0);
   EXPECT_GT(ssd->stats().time.seconds, 0);
 }
 
 TEST_P(NandFirmwareTest, ADeviceThatWasTrimmedIsEmptyAfterARestart) {
   create(tight(GetParam()));
-  put(*open(), 0, kPages, 1);
+  put(*open(), 0, kNandPages, 1);
   {
     const auto ssd = open();
-    ASSERT_TRUE(ssd->trim(0, kPages - 3).ok());
-    EXPECT_EQ(ssd->stats().trimmed_bytes, (kPages - 3) * kPageBytes);
+    ASSERT_TRUE(ssd->trim(0, kNandPages - 3).ok());
+    EXPECT_EQ(ssd->stats().trimmed_bytes, (kNandPages - 3) * kPageBytes);
   }
-  std::vector<uint64_t> model(kPages);
+  std::vector<uint64_t> model(kNandPages);
   std::fill(model.end() - 3, model.end(), 1);
   {
     const auto ssd = open();
     check(*ssd, model);
     EXPECT_EQ(ssd->stats().live_bytes, 3 * kPageBytes);
-    EXPECT_EQ(ssd->stats().trimmed_bytes, (kPages - 3) * kPageBytes);
+    EXPECT_EQ(ssd->stats().trimmed_bytes, (kNandPages - 3) * kPageBytes);
     put(*ssd, 7, 1, 2);
     model[7] = 2;
   }
@@ -161,9 +161,9 @@ TEST(NandFirmware, MergesAreCountedOverRestarts) {
     const auto ssd = std::move(*Ssd::open(path, {}));
     std::mt19937_64 random(1);
     for (int i = 0; i < writes; ++i)
-      ASSERT_TRUE(ssd->write(random() % kPages, content(0, 1, 1), {}, {}).ok());
+      ASSERT_TRUE(ssd->write(random() % kNandPages, content(0, 1, 1), {}, {}).ok());
     for (uint64_t version = 1; version <= 3; ++version)
-      ASSERT_TRUE(ssd->write(0, content(0, kPages, version), {}, {}).ok());
+      ASSERT_TRUE(ssd->write(0, content(0, kNandPages, version), {}, {}).ok());
     EXPECT_GT(count_of(ssd->stats(), "merges_full"), full);
     EXPECT_GT(count_of(ssd->stats(), "merges_switched"), 0u);
     full = count_of(ssd->stats(), "merges_full");
@@ -178,9 +178,9 @@ TEST(NandFirmware, IdleTimeCollectsOnTheHybridOnly) {
     ASSERT_TRUE(Image::create(path, *plan_geometry(tight(ftl)), false).ok());
     const auto ssd = std::move(*Ssd::open(path, {}));
     std::mt19937_64 random(1);
-    std::vector<uint64_t> model(kPages);
+    std::vector<uint64_t> model(kNandPages);
     for (uint64_t version = 1; version <= 2000; ++version) {
-      const uint64_t page = random() % (kPages / 2);
+      const uint64_t page = random() % (kNandPages / 2);
       ASSERT_TRUE(ssd->write(page, content(page, 1, version), {}, {}).ok());
       model[page] = version;
     }
@@ -196,7 +196,7 @@ TEST(NandFirmware, IdleTimeCollectsOnTheHybridOnly) {
       EXPECT_EQ(ssd->urgency(), Urgency::kNone);
     }
     std::vector<std::byte> bytes(kPageBytes);
-    for (uint64_t page = 0; page < kPages; ++page) {
+    for (uint64_t page = 0; page < kNandPages; ++page) {
       ASSERT_TRUE(ssd->read(page, bytes).ok());
       ASSERT_TRUE(same_bytes(bytes, content(page, 1, model[page]))) << "page " << page;
     }
@@ -208,13 +208,13 @@ TEST(NandFirmware, IdleTimeLeavesRoomForTheHostsOwnCollections) {
   const std::string path = directory.file("ssd");
   GeometryRequest request = tight(FtlKind::kHybrid);
   request.low_water = 1;
-  request.blocks = kPages / kBlockPages + 4;
+  request.blocks = kNandPages / kBlockPages + 4;
   ASSERT_TRUE(Image::create(path, *plan_geometry(request), false).ok());
   const auto ssd = std::move(*Ssd::open(path, {}));
   std::mt19937_64 random(1);
-  ASSERT_TRUE(ssd->write(0, content(0, kPages, 1), {}, {}).ok());
+  ASSERT_TRUE(ssd->write(0, content(0, kNandPages, 1), {}, {}).ok());
   for (int i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(ssd->write(random() % kPages, content(0, 1, 1), {}, {}).ok()) << "write " << i;
+    ASSERT_TRUE(ssd->write(random() % kNandPages, content(0, 1, 1), {}, {}).ok()) << "write " << i;
     (void)ssd->run_idle({.pages = random() % 12, .free_blocks = 20});
   }
   EXPECT_GT(ssd->stats().idle_gc_bytes, 0u);
@@ -258,7 +258,10 @@ TEST_P(NandFirmwareTest, WhatTheFtlCannotDoIsRefused) {
 class SerialCuts {
  public:
   SerialCuts(std::string path, uint64_t seed)
-      : path_(std::move(path)), random_(seed), nand_(seed, kBlockPages, false), holds_(kPages) {}
+      : path_(std::move(path)),
+        random_(seed),
+        nand_(seed, kBlockPages, false),
+        holds_(kNandPages) {}
 
   void run_until_cut() {
     nand_.cut_after(random_() % 300);
@@ -282,7 +285,7 @@ class SerialCuts {
   // Takes what the device has after the cut for what the model has.
   void look() {
     std::vector<std::byte> bytes(kPageBytes);
-    for (uint64_t page = 0; page < kPages; ++page) {
+    for (uint64_t page = 0; page < kNandPages; ++page) {
       ASSERT_TRUE(ssd_->read(page, bytes).ok()) << "page " << page;
       const bool tried = page >= first_ && page < end_;
       if (tried && same_bytes(bytes, content(page, 1, tried_))) holds_[page] = tried_;
@@ -295,7 +298,7 @@ class SerialCuts {
   void look_without_a_trace() {
     const std::string before = bytes_of(path_);
     ssd_ = std::move(*Ssd::open(path_, {.read_only = true}));
-    std::vector<std::byte> read(kPages * kPageBytes), written(kPages * kPageBytes);
+    std::vector<std::byte> read(kNandPages * kPageBytes), written(kNandPages * kPageBytes);
     ASSERT_TRUE(ssd_->read(0, read).ok());
     ssd_.reset();
     ASSERT_EQ(bytes_of(path_), before);
@@ -318,8 +321,8 @@ class SerialCuts {
       return ssd_->release(PStreamId{0}).ok();  // fails without power
     }
     const uint64_t pages = 1 + random_() % (what < 4 ? 40 : 6);
-    if (random_() % 4 == 0) next_ = random_() % kPages;
-    first_ = std::min(next_, kPages - pages);
+    if (random_() % 4 == 0) next_ = random_() % kNandPages;
+    first_ = std::min(next_, kNandPages - pages);
     next_ = end_ = first_ + pages;
     tried_ = what == 2 || what == 3 || what == 4 ? 0 : ++version_;
     const Result<void> done = tried_ == 0
@@ -341,7 +344,7 @@ class SerialCuts {
   uint64_t first_ = 0, end_ = 0, tried_ = 0;  // the request that did not return
 };
 
-constexpr int kDevices = 8, kCutsOfADevice = 250;  // 2,000 of each FTL
+constexpr int kDevices = 8, kCutsOfANandFtl = 250;  // 2,000 of each FTL
 
 class NandFirmwareCuts : public SsdTest,
                          public ::testing::WithParamInterface<std::tuple<FtlKind, int>> {};
@@ -351,7 +354,7 @@ TEST_P(NandFirmwareCuts, WhatReturnedIsKept) {
   create(tight(ftl));
   SerialCuts cuts(path_, static_cast<uint64_t>(seed));
   cuts.power_up();
-  for (int cut = 0; cut < kCutsOfADevice && !HasFailure(); ++cut) {
+  for (int cut = 0; cut < kCutsOfANandFtl && !HasFailure(); ++cut) {
     SCOPED_TRACE("cut " + std::to_string(cut));
     cuts.run_until_cut();
     if (cut % 10 == 0) cuts.look_without_a_trace();

@@ -22,7 +22,7 @@
 namespace streamfs::ssd {
 namespace {
 
-constexpr uint64_t kUserPages = 4096, kHotPages = 512, kRun = 8;
+constexpr uint64_t kAllPages = 4096, kHotPages = 512, kRun = 8;
 constexpr VStreamId kHot{1}, kCold{65'534};
 
 GeometryRequest vstream_device() {
@@ -37,14 +37,14 @@ class VStreamFirmwareTest : public SsdTest {
   void write_some(Ssd& ssd, int writes) {
     for (int i = 0; i < writes; ++i) {
       const bool hot = random_() % 10 != 0;
-      const uint64_t runs = (hot ? kHotPages : kUserPages - kHotPages) / kRun;
+      const uint64_t runs = (hot ? kHotPages : kAllPages - kHotPages) / kRun;
       const uint64_t page = (hot ? 0 : kHotPages) + random_() % runs * kRun;
       ASSERT_TRUE(ssd.write(page, content(page, kRun, ++version_), hot ? kHot : kCold, {}).ok());
       std::fill_n(model_.begin() + static_cast<ptrdiff_t>(page), kRun, version_);
     }
   }
   void fill(Ssd& ssd) {
-    for (uint64_t page = 0; page < kUserPages; page += kRun) {
+    for (uint64_t page = 0; page < kAllPages; page += kRun) {
       const VStreamId vstream = page < kHotPages ? kHot : kCold;
       ASSERT_TRUE(ssd.write(page, content(page, kRun, 1), vstream, {}).ok());
     }
@@ -74,7 +74,7 @@ class VStreamFirmwareTest : public SsdTest {
   }
 
   std::mt19937_64 random_{1};
-  std::vector<uint64_t> model_ = std::vector<uint64_t>(kUserPages);
+  std::vector<uint64_t> model_ = std::vector<uint64_t>(kAllPages);
 };
 
 TEST_F(VStreamFirmwareTest, SeparatesVStreamsThatTheHostOnlyNames) {
@@ -106,7 +106,7 @@ TEST_F(VStreamFirmwareTest, ACopyTakesNoVStreamBackToAnEarlierStream) {
   create(vstream_device());
   auto ssd = open();
   fill(*ssd);
-  const auto cold_page = [&] { return kHotPages + random_() % (kUserPages - kHotPages); };
+  const auto cold_page = [&] { return kHotPages + random_() % (kAllPages - kHotPages); };
   for (int i = 0; i < 64; ++i)
     ASSERT_TRUE(ssd->write(cold_page(), content(0, 1, 1), kHot, {}).ok());
   write_some(*ssd, 4000);
@@ -146,7 +146,7 @@ TEST_F(VStreamFirmwareTest, CountsItsRemapsAndTheVStreamsThatLive) {
   write_some(*ssd, 100);
   EXPECT_EQ(count_of(ssd->stats(), "live_vstreams"), 2u);
   const uint64_t remaps = count_of(ssd->stats(), "remaps");
-  write_some(*ssd, static_cast<int>(kUserPages / kRun));
+  write_some(*ssd, static_cast<int>(kAllPages / kRun));
   EXPECT_EQ(count_of(ssd->stats(), "remaps"), remaps + 64);  // 64 in each capacity written
   ASSERT_TRUE(ssd->trim(0, kHotPages).ok());
   std::fill_n(model_.begin(), kHotPages, 0);
