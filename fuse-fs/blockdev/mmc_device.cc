@@ -37,10 +37,9 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr uint8_t kStreamsDirective = 1;     // Placement::dtype; dspec is the context's id
 constexpr size_t kCommandBytes = 256 << 10;  // of one CMD25; the kernel allows MMC_IOC_MAX_BYTES
 static_assert(kCommandBytes <= MMC_IOC_MAX_BYTES);
-constexpr uint64_t kByteAddressed = 2 * kGiB;  // JESD84-B51, 6.3.3: cards up to this size
+constexpr uint64_t kByteAddressed = 2 * kGiB;  // cards up to this size are addressed by bytes
 constexpr uint64_t kSectorsOfABlock = kBlockSize / mmc::kSectorBytes;
 constexpr std::chrono::seconds kBusyAfterWriteMost{10};
 constexpr std::chrono::microseconds kAskAgain{200};
@@ -55,7 +54,7 @@ int send_to_kernel(int fd, std::span<mmc_ioc_cmd> sequence) {
   return error;
 }
 
-// The ioctl's file: the block layer's own is FileDevice's.
+// A second open file of the card, for commands; FileDevice does not show its own.
 class CommandFile {
  public:
   explicit CommandFile(int fd) : fd_(fd) {}
@@ -188,7 +187,7 @@ Result<void> MmcDevice::write_some(uint64_t first_sector, ConstBytes bytes, uint
 
 void MmcDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   const auto context = static_cast<uint8_t>(tag.placement.dspec);
-  if (tag.placement.dtype != kStreamsDirective || tag.placement.dspec >= info_.pstream_count ||
+  if (tag.placement.dtype != ssd::kStreamsDirective || tag.placement.dspec >= info_.pstream_count ||
       context == 0)
     return beneath_.write(first, bytes, tag, std::move(done));
   if (card_.read_only) return done(Error{EROFS, "the data device is open for reading"});
@@ -246,7 +245,7 @@ Result<DeviceStats> MmcDevice::stats() {
 
 Placement MmcDevice::placement(PStreamId stream) const {
   if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};
-  return {kStreamsDirective, stream.value};
+  return {ssd::kStreamsDirective, stream.value};
 }
 
 }  // namespace streamfs::blockdev

@@ -6,9 +6,9 @@
 // the card's block device or the emulated SSD. The card executes one command after the other, so
 // both ways see each other's writes.
 //
-// Contexts are opened for writing at open and closed at the end. The standard bounds the damage of
-// a power cut for closed contexts only, so flush() closes each context that was written since the
-// last flush and opens it again. A reset of the card closes its contexts: a refused write opens its
+// Contexts are opened for writing at open and closed at the end. Data of an open context is not
+// trusted to survive a power cut: flush() closes each context that was written since the last flush
+// and opens it again. A reset of the card closes its contexts: a refused write opens its
 // context again and is sent once more.
 // EXT_CSD[133], by which Vishwakarma (2019) tells streams from contexts, is
 // PRODUCTION_STATE_AWARENESS of a real card, and is never written.

@@ -81,8 +81,8 @@ std::string lasting_name(const fs::path& root, const std::string& node) {
 
 class DiskReader {
  public:
-  DiskReader(fs::path root, const Questions& questions)
-      : root_(std::move(root)), questions_(questions), mounts_(mounts_of(root_)) {
+  DiskReader(fs::path root, const Questions& questions, const std::vector<MountEntry>& mounts)
+      : root_(std::move(root)), questions_(questions), mounts_(mounts) {
     std::ifstream swaps(root_ / "proc/swaps");
     for (std::string line; std::getline(swaps, line);)
       if (const auto words = words_of(line); !words.empty()) swaps_.push_back(words[0]);
@@ -159,21 +159,17 @@ class DiskReader {
 
   fs::path root_;
   const Questions& questions_;
-  std::vector<MountEntry> mounts_;
+  const std::vector<MountEntry>& mounts_;
   std::vector<std::string> swaps_;
 };
 
 void take(Disk& disk, const Result<DeviceAnswer>& answer) {
-  if (!answer.ok()) {
-    disk.obstacle = answer.error().code == EBUSY ? "is in use by another program"
-                                                 : "cannot be read: " + answer.error().message();
-    return;
-  }
+  disk.obstacle = obstacle_in(answer);
+  if (!answer.ok()) return;
   if (answer->bytes != 0) disk.bytes = answer->bytes;
   disk.streams = answer->streams;
   disk.mechanism = answer->mechanism;
   disk.flush_is_free = answer->flush_is_free;
-  if (answer->holds) disk.obstacle = "holds " + *answer->holds;
 }
 
 void DiskReader::ask(Disk& disk, const std::string& node) const {
@@ -205,10 +201,9 @@ std::string whole_disk(const fs::path& root, const std::string& device) {
   return fs::exists(real / "partition", failed) ? real.parent_path().filename() : real.filename();
 }
 
-void read_mounts(const fs::path& root, Machine& machine) {
-  machine.mounts = mounts_of(root);
-  const auto mount = mount_of(machine.mounts, "/var/lib/streamfs");
-  if (mount) machine.var_lib_disk = whole_disk(root, mount->device);
+std::string disk_of(const fs::path& root, const Machine& machine, const std::string& path) {
+  const auto mount = mount_of(machine.mounts, path);
+  return mount ? whole_disk(root, mount->device) : std::string();
 }
 
 Result<DeviceAnswer> ask_disk(const std::string& data) {
@@ -238,20 +233,27 @@ Result<std::optional<std::string>> ask_memory(const std::string& devdax) {
 
 }  // namespace
 
+std::string obstacle_in(const Result<DeviceAnswer>& answer) {
+  if (answer.ok()) return answer->holds ? "holds " + *answer->holds : std::string();
+  return answer.error().code == EBUSY ? "is in use by another program"
+                                      : "cannot be read: " + answer.error().message();
+}
+
 Questions ask_devices() {
   return {ask_disk, ask_memory};
 }
 
 Machine read_machine(const fs::path& root, const Questions& questions) {
   Machine machine;
-  machine.disks = DiskReader(root, questions).all();
+  machine.mounts = mounts_of(root);
+  machine.disks = DiskReader(root, questions, machine.mounts).all();
   read_memory(root, questions, machine);
   machine.has_battery = has_battery(root);
   machine.has_ndctl = has_program(root, "ndctl");
   machine.has_classifierd = has_program(root, "classifierd");
   std::error_code failed;
   machine.runs_systemd = fs::exists(root / "run/systemd/system", failed);
-  read_mounts(root, machine);
+  machine.var_lib_disk = disk_of(root, machine, "/var/lib/streamfs");
   return machine;
 }
 

@@ -82,6 +82,9 @@ struct Questions {
   std::function<Result<DeviceAnswer>(const std::string& data)> disk;
   std::function<Result<std::optional<std::string>>(const std::string& devdax)> memory;
 };
+// Returns why a device with this answer is not free; empty: it is free.
+std::string obstacle_in(const Result<DeviceAnswer>& answer);
+
 // Asks the devices of this machine. Opens them for reading and waits for no lock.
 Questions ask_devices();
 

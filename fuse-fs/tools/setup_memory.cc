@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <sys/sysmacros.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -63,8 +63,8 @@ std::string devdax_of(const fs::path& holder) {
 
 class MemoryReader {
  public:
-  MemoryReader(const fs::path& root, const Questions& questions)
-      : root_(root), questions_(questions), mounts_(mounts_of(root)) {}
+  MemoryReader(fs::path root, const Questions& questions, const std::vector<MountEntry>& mounts)
+      : root_(std::move(root)), questions_(questions), mounts_(mounts) {}
 
   std::vector<Memory> all() const {
     std::vector<Memory> found;
@@ -130,19 +130,12 @@ class MemoryReader {
       memory.obstacle = fmt::format("is used by {}", fmt::join(holders, ", "));
       return;
     }
-    const auto answer = questions_.disk(memory.device);
-    if (!answer.ok()) {
-      memory.obstacle = answer.error().code == EBUSY
-                            ? "is in use by another program"
-                            : "cannot be read: " + answer.error().message();
-    } else if (answer->holds) {
-      memory.obstacle = "holds " + *answer->holds;
-    }
+    memory.obstacle = obstacle_in(questions_.disk(memory.device));
   }
 
   fs::path root_;
   const Questions& questions_;
-  std::vector<MountEntry> mounts_;
+  const std::vector<MountEntry>& mounts_;
 };
 
 std::optional<dev_t> number_of(const std::string& device) {
@@ -154,9 +147,9 @@ std::optional<dev_t> number_of(const std::string& device) {
   return makedev(major_number, minor_number);
 }
 
-std::vector<DaxMount> dax_mounts(const fs::path& root) {
+std::vector<DaxMount> dax_mounts(const fs::path& root, const std::vector<MountEntry>& mounts) {
   std::vector<DaxMount> found;
-  for (const MountEntry& each : mounts_of(root)) {
+  for (const MountEntry& each : mounts) {
     if (!each.has("dax") && !each.has("dax=always")) continue;
     const auto device = number_of(each.device);
     const bool durable =
@@ -216,8 +209,8 @@ const char* name_of(Memory::Mode mode) {
 }
 
 void read_memory(const fs::path& root, const Questions& questions, Machine& machine) {
-  machine.memories = MemoryReader(root, questions).all();
-  machine.dax_mounts = dax_mounts(root);
+  machine.memories = MemoryReader(root, questions, machine.mounts).all();
+  machine.dax_mounts = dax_mounts(root, machine.mounts);
   machine.memmap = memmap_words(root);
   machine.ram = ram_ranges(root);
   machine.ram_bytes = ram_bytes(root);

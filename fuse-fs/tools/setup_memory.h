@@ -8,7 +8,8 @@
 
 namespace streamfs::tools {
 
-// Fills in the memories, dax_mounts, memmap and ram of the machine below `root`.
+// Fills in the memories, dax_mounts, memmap and ram of the machine below `root`. Requires: its
+// mounts are filled in.
 void read_memory(const std::filesystem::path& root, const Questions& questions, Machine& machine);
 
 }  // namespace streamfs::tools

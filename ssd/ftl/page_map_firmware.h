@@ -1,4 +1,4 @@
-// The page-mapped FTL as a Firmware, over ImageMedia or a Media that extends it. A Router is made
+// The page-mapped FTL as a Firmware, over ImageMedia or a Media that wraps it. A Router is made
 // of the geometry, and of the Media if it takes one. Thread safety, errors and crashes: see
 // firmware.h.
 #pragma once
