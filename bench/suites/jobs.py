@@ -26,6 +26,7 @@ REQUEST = 128 << 10
 GUARD = 0.01  # of the mount's free bytes: room for the metadata log and ext4's own blocks
 POLL_SECONDS = 0.05
 WEIGHT = 100  # fio's flow: the requests of a writer, beside those of a reader
+HELD_BACK_US = 100  # a thread that is ahead of the others sleeps so long; 0 would spin
 HINTED, LEARNED, PARTITIONS = Target(1.02), Target(1.10), Target(1.05)
 
 
@@ -243,6 +244,7 @@ def readers(work: Work, files: Sequence[File]) -> Iterator[tuple[str, ...]]:
 def job_file(folders: Folders, name: str, jobs: Sequence[tuple[str, ...]]) -> Path:
     """Write fio's file of jobs. All end with the first that ends."""
     lines = ["[global]", "ioengine=psync", "direct=1", "thread=1", "fallocate=none", "flow_id=1"]
+    lines += [f"flow_sleep={HELD_BACK_US}"]
     lines += [] if name == "fill" else ["exitall=1"]
     for number, job in enumerate(jobs):
         lines += [f"[{name}-{number}]", *job]
