@@ -42,6 +42,7 @@ class Job:
     programs: tuple[str, ...] = PROGRAMS
     seed: int = SEED
     plp: bool = True  # the device has power-loss protection
+    device: tuple[str, ...] = ()  # more options of ssd-sim create
     history: Path | None = None  # a folder that is copied there first, as a restore would
 
 
@@ -163,7 +164,7 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
     """Do one run from a fresh device to its figures; everything is undone at the end."""
     plan, image = job.plan, folders.images / f"{job.mode}.ssd"
     progress("fill")
-    ssd = make_ssd(image, plan, plp=job.plp)
+    ssd = make_ssd(image, plan, *job.device, plp=job.plp)
     with ExitStack() as stack:
         control = mounted(stack, job.way, ssd, folders, unprivileged_user())
         if job.history is not None:

@@ -21,12 +21,12 @@ def user_bytes(plan: Plan) -> int:
     return int(physical / (1 + OP)) >> 20 << 20
 
 
-def make_ssd(path: Path, plan: Plan, *, plp: bool = True) -> Ssd:
-    """Make the plan's device, with power-loss protection or without."""
+def make_ssd(path: Path, plan: Plan, *more: str, plp: bool = True) -> Ssd:
+    """Make the plan's device; ``more`` are options of ``ssd-sim create``."""
     options = {"--size": user_bytes(plan), "--op": OP, "--streams": STREAMS}
     options["--pages-per-block"] = plan.pages_per_block
     words = [str(word) for option in options.items() for word in option]
-    return Ssd(path, *words, "--plp" if plp else "--no-plp", paced=not plp)
+    return Ssd(path, *words, *more, "--plp" if plp else "--no-plp", paced=not plp)
 
 
 def target_live_bytes(counters: Counters) -> int:

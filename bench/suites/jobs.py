@@ -1,8 +1,8 @@
 """Write amplification of the papers' jobs, run by fio on mounts of the papers' devices.
 
 Each device is the paper's, smaller by its scale; the emulated SSD counts. A job writes as much as
-its files hold, several times, and the second half counts. Labelled runs keep each lifetime in a
-folder with a label of its own.
+its files hold, several times, and the second half counts. The run `hints` keeps each lifetime in a
+folder with a label of its own, the run `contexts` in a folder without one.
 """
 
 import subprocess
@@ -12,9 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 
 from bench.emulated.controls import Control, Way, mounted
 from bench.emulated.folders import Folders, fresh_folders
+from bench.emulated.run import Job
+from bench.emulated.run import run as run_programs
 from bench.paths import BIN, ROOT
 from bench.programs.plan import QUICK
 from bench.ssd import Counters, Ssd
@@ -22,6 +25,7 @@ from bench.suites.mounted import free_bytes
 from bench.system import BenchError, output_of
 from bench.table import Row, Target, main, row
 
+OUTPUT = ROOT / "build" / "jobs"
 REQUEST = 128 << 10
 GUARD = 0.01  # of the mount's free bytes: room for the metadata log and ext4's own blocks
 POLL_SECONDS = 0.05
@@ -48,32 +52,48 @@ class Work:
     lifetimes: tuple[int, ...]  # sizes of the files, which are written equally often
     hinted: Target
     learned: Target | None = None
+    halves: float | None = None  # the source's WAF without streams ÷ with
+    faster: float | None = None  # the source's throughput with streams ÷ without
     reader: Reader | None = None
     pattern: str = "write"
     request: int = REQUEST
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Whoever maps vStreams learns their lifetimes: the device here, else the filesystem."""
+        return (
+            "ext4",
+            "streams off",
+            "contexts" if "vstream" in self.device else "learned",
+            "hints",
+        )
 
 
 CHOI = ("--preset", "enterprise-fdp", "--scale", "1/512")
 EMMC = ("--preset", "emmc-64g", "--scale", "1/64", "--ftl", "emmc")
 YONG = ("--preset", "vstream-256g", "--scale", "1/256")
+LIFETIMES, READERS = (1, 10, 33, 55), Reader(6, 7 / 3)
 PARTITIONED = (2,) * 48 + (4,) * 8 + (16,) * 8
 WORKS = (
     Work(
         "Choi, 4 lifetimes and 6 readers",
         CHOI,
-        0.93,
-        (1, 10, 33, 55),
+        0.88,
+        LIFETIMES,
         HINTED,
         LEARNED,
-        Reader(6, 7 / 3),
+        halves=2.0,
+        reader=READERS,
     ),
-    Work("Vishwakarma, 3 lifetimes", EMMC, 0.88, (2, 101, 709), HINTED, LEARNED),
+    Work("Choi, fuller", CHOI, 0.93, LIFETIMES, HINTED, halves=2.0, reader=READERS),
+    Work("Vishwakarma, 3 lifetimes", EMMC, 0.88, (2, 101, 709), HINTED, LEARNED, halves=2.0),
     Work(
         "Yong, 64 partitions, vStream-FTL",
         (*YONG, "--ftl", "vstream"),
         0.9,
         PARTITIONED,
         PARTITIONS,
+        faster=3.7,
     ),
     Work(
         "Yong, 64 partitions, vStream-FTL with normal GC",
@@ -82,13 +102,26 @@ WORKS = (
         PARTITIONED,
         PARTITIONS,
     ),
-    Work("Yong, 64 partitions, page map", YONG, 0.9, PARTITIONED, PARTITIONS, LEARNED),
+    Work("Yong, 64 partitions, page map", YONG, 0.9, PARTITIONED, PARTITIONS),
 )
 WAYS = {
     "ext4": Way(filesystem="ext4"),
     "streams off": Way(),
     "learned": Way(placement="learned", daemon=True),
+    "contexts": Way(placement="passthrough"),
     "hints": Way(placement="hints"),
+}
+# The same programs and the same 8 streams: the map of vStreams to them is the host's or the SSD's.
+VSTREAM = ("--ftl", "vstream")
+MIX = {
+    "page map, streams off": (Way(), ()),
+    "page map, hints": (Way(placement="hints", preload=True), ()),
+    "page map, hints and learned": (Way(placement="auto", daemon=True, preload=True), ()),
+    "vStream-FTL, normal GC": (
+        Way(placement="passthrough", preload=True),
+        (*VSTREAM, "--gc", "shared"),
+    ),
+    "vStream-FTL": (Way(placement="passthrough", preload=True), VSTREAM),
 }
 # Lee's FTLs have one stream: a file is written in order and then at random, 4 KiB a request.
 LEE = {"hybrid": ("--ftl", "hybrid"), "log-block": ("--ftl", "log-block")}
@@ -110,17 +143,39 @@ FULL, SMALL = Size(4, 4), Size(0.5, 0.5)
 def measure(quick: bool) -> list[Row]:
     """Return every row."""
     size = SMALL if quick else FULL
-    works = WORKS[1:2] if quick else WORKS
-    return [*(each for work in works for each in rows(work, size)), *lee(size)]
+    works = WORKS[2:3] if quick else WORKS
+    mixed = [] if quick else mix()
+    return [*(each for work in works for each in rows(work, size)), *lee(size), *mixed]
 
 
 def rows(work: Work, size: Size) -> Iterator[Row]:
-    """Yield a job's WAF by way."""
+    """Yield a job's WAF by way, and the source's figure beside ours."""
     targets = {"hints": work.hinted, "learned": work.learned}
-    for name, way in WAYS.items():
-        counted = run(work, way, size)
-        unit = f"WAF, spare {counted.effective_spare:.3f}"
-        yield row(f"{work.name}: {name}", counted.waf, unit, targets.get(name))
+    counted = {}
+    for name in work.ways:
+        counted[name] = run(work, WAYS[name], size)
+        unit = f"WAF, {work.fill:.0%} full, spare {counted[name].effective_spare:.3f}"
+        yield row(f"{work.name}: {name}", counted[name].waf, unit, targets.get(name))
+    off, hints = counted["streams off"], counted["hints"]
+    if work.halves is not None:
+        yield row(f"{work.name}: off ÷ hints", off.waf / hints.waf, f"WAF; source {work.halves:g}")
+    if work.faster is not None:
+        unit = f"throughput if saturated; source {work.faster:g}"
+        yield row(f"{work.name}: hints ÷ off", hints.mb_per_s / off.mb_per_s, unit)
+
+
+def mix() -> Iterator[Row]:
+    """Yield what the demo's programs write under the page map and under vStream-FTL."""
+    for name, (way, device) in MIX.items():
+        job = Job("mix", way, QUICK, device=device)
+        with fresh_folders(OUTPUT, QUICK, keep=False) as folders:
+            outcome = run_programs(job, folders, lambda _: None)
+        spare = outcome.counters.effective_spare
+        unit = f"NAND bytes an application byte, spare {spare:.3f}"
+        yield row(f"The demo's mix, {name}", outcome.nand_per_app_byte, unit)
+        yield row(
+            f"The demo's mix, {name}: copies", 1 - 1 / outcome.counters.gc_waf, "of all pages"
+        )
 
 
 def lee(size: Size) -> Iterator[Row]:
@@ -151,7 +206,7 @@ def lee(size: Size) -> Iterator[Row]:
 
 def run(work: Work, way: Way, size: Size) -> Counters:
     """Run a job on a fresh device; everything is undone at the end."""
-    with fresh_folders(ROOT / "build" / "jobs", QUICK, keep=False) as folders, ExitStack() as up:
+    with fresh_folders(OUTPUT, QUICK, keep=False) as folders, ExitStack() as up:
         ssd = Ssd(folders.images / "ssd", *work.device)
         control = mounted(up, way, ssd, folders, None)
         files = place(control, work, ssd)
@@ -170,18 +225,25 @@ class File:
 
 
 def place(control: Control, work: Work, ssd: Ssd) -> list[File]:
-    """Choose the files' places and sizes, and make labelled folders where the way has labels."""
+    """Choose the files' places and sizes, and make folders where the way tells lifetimes by them."""
     wanted = work.fill * ssd.user_bytes() - ssd.counters().live_bytes
     room = int(min(wanted, free_bytes(control.mount) * (1 - GUARD)))
     files = []
     for number, size in enumerate(sizes(work, room)):
         folder = control.mount
-        if control.way.placement == "hints":
-            folder = control.mount / f"life-{number}"
+        if control.way.placement in {"hints", "passthrough"}:
+            folder = control.mount / f"life-{letters(number)}"
             folder.mkdir()
+        if control.way.placement == "hints":
             output_of([BIN / "streamctl", "hint", "--name", folder.name, folder])
         files.append(File(folder / f"data-{number}", size))
     return files
+
+
+def letters(number: int) -> str:
+    """Name a number below 676 in letters; contexts fold digits."""
+    first, second = divmod(number, len(ascii_lowercase))
+    return ascii_lowercase[first] + ascii_lowercase[second]
 
 
 def sizes(work: Work, room: int) -> list[int]:

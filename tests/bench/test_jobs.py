@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bench.suites.jobs import WORKS, File, Work, readers, sizes, writers
+from bench.suites.jobs import WORKS, File, Work, letters, readers, sizes, writers
 
 CHOI = WORKS[0]
 
@@ -39,4 +39,10 @@ def test_seventy_of_a_hundred_requests_are_reads() -> None:
         int(dict(p.split("=") for p in one)["flow"]) for one in writers(CHOI, files, 1 << 20)
     )
     assert reads / (reads + writes) == pytest.approx(0.7, abs=0.01)
-    assert list(readers(WORKS[1], files)) == []
+    assert list(readers(WORKS[2], files)) == []
+
+
+def test_numbers_in_letters_differ_and_hold_no_digit() -> None:
+    names = [letters(number) for number in range(64)]
+    assert len(set(names)) == len(names)
+    assert all(name.isalpha() for name in names)
