@@ -52,7 +52,7 @@ class Work:
     lifetimes: tuple[int, ...]  # sizes of the files, which are written equally often
     hinted: Target
     learned: Target | None = None
-    halves: float | None = None  # the source's WAF without streams ÷ with
+    saving: float | None = None  # the source's WAF without streams ÷ with
     faster: float | None = None  # the source's throughput with streams ÷ without
     reader: Reader | None = None
     pattern: str = "write"
@@ -60,13 +60,9 @@ class Work:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Whoever maps vStreams learns their lifetimes: the device here, else the filesystem."""
-        return (
-            "ext4",
-            "streams off",
-            "contexts" if "vstream" in self.device else "learned",
-            "hints",
-        )
+        """Names of the ways: the vStream-FTL learns lifetimes itself, else the filesystem does."""
+        unlabelled = "contexts" if "vstream" in self.device else "learned"
+        return ("ext4", "streams off", unlabelled, "hints")
 
 
 CHOI = ("--preset", "enterprise-fdp", "--scale", "1/512")
@@ -82,11 +78,11 @@ WORKS = (
         LIFETIMES,
         HINTED,
         LEARNED,
-        halves=2.0,
+        saving=2.0,
         reader=READERS,
     ),
-    Work("Choi, fuller", CHOI, 0.93, LIFETIMES, HINTED, halves=2.0, reader=READERS),
-    Work("Vishwakarma, 3 lifetimes", EMMC, 0.88, (2, 101, 709), HINTED, LEARNED, halves=2.0),
+    Work("Choi, fuller", CHOI, 0.93, LIFETIMES, HINTED, saving=2.0, reader=READERS),
+    Work("Vishwakarma, 3 lifetimes", EMMC, 0.88, (2, 101, 709), HINTED, LEARNED, saving=2.0),
     Work(
         "Yong, 64 partitions, vStream-FTL",
         (*YONG, "--ftl", "vstream"),
@@ -157,8 +153,8 @@ def rows(work: Work, size: Size) -> Iterator[Row]:
         unit = f"WAF, {work.fill:.0%} full, spare {counted[name].effective_spare:.3f}"
         yield row(f"{work.name}: {name}", counted[name].waf, unit, targets.get(name))
     off, hints = counted["streams off"], counted["hints"]
-    if work.halves is not None:
-        yield row(f"{work.name}: off ÷ hints", off.waf / hints.waf, f"WAF; source {work.halves:g}")
+    if work.saving is not None:
+        yield row(f"{work.name}: off ÷ hints", off.waf / hints.waf, f"WAF; source {work.saving:g}")
     if work.faster is not None:
         unit = f"throughput if saturated; source {work.faster:g}"
         yield row(f"{work.name}: hints ÷ off", hints.mb_per_s / off.mb_per_s, unit)
@@ -170,12 +166,11 @@ def mix() -> Iterator[Row]:
         job = Job("mix", way, QUICK, device=device)
         with fresh_folders(OUTPUT, QUICK, keep=False) as folders:
             outcome = run_programs(job, folders, lambda _: None)
-        spare = outcome.counters.effective_spare
-        unit = f"NAND bytes an application byte, spare {spare:.3f}"
+        counters = outcome.counters
+        unit = f"NAND bytes an application byte, spare {counters.effective_spare:.3f}"
         yield row(f"The demo's mix, {name}", outcome.nand_per_app_byte, unit)
-        yield row(
-            f"The demo's mix, {name}: copies", 1 - 1 / outcome.counters.gc_waf, "of all pages"
-        )
+        copied = counters.gc_bytes / counters.nand_bytes
+        yield row(f"The demo's mix, {name}: copies", copied, "of the bytes programmed")
 
 
 def lee(size: Size) -> Iterator[Row]:
@@ -225,7 +220,7 @@ class File:
 
 
 def place(control: Control, work: Work, ssd: Ssd) -> list[File]:
-    """Choose the files' places and sizes, and make folders where the way tells lifetimes by them."""
+    """Choose the files' places and sizes; a way with labels or contexts has a folder for each."""
     wanted = work.fill * ssd.user_bytes() - ssd.counters().live_bytes
     room = int(min(wanted, free_bytes(control.mount) * (1 - GUARD)))
     files = []
