@@ -1,9 +1,11 @@
 // AutoStream (Yang, Pandurangan, Choi and Balakrishnan, SYSTOR'17) chooses the stream of a write by
 // how often its chunk of addresses is written. Both policies are a host's, with `streams` streams;
 // in the device, copies have a class of their own. A request counts once for each chunk it touches.
+// On a device that is 1/scale of its source's, chunks are 1/scale of theirs, but at least a page.
 // Memory: some 40 bytes a chunk written. A request takes constant time.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -25,6 +27,7 @@ class AutoStream : public PlacementPolicy {
   ssd::FrontierId for_copy(ssd::Lpn, ssd::FrontierId, uint64_t) final { return streams_; }
 
  protected:
+  static uint32_t scaled(uint32_t pages, uint32_t scale) { return std::max(pages / scale, 1u); }
   uint32_t chunk_of(const PageWrite& write) const { return write.address / chunk_pages_; }
   // Returns whether the page is the first of its request in its chunk. The others follow it.
   bool first_in_chunk(const PageWrite& write) const {
@@ -46,7 +49,8 @@ class AutoStream : public PlacementPolicy {
 // Its stream is ⌊ln n⌋. A request that continues the one before it keeps that one's stream.
 class AutoStreamSfr final : public AutoStream {
  public:
-  explicit AutoStreamSfr(uint16_t streams) : AutoStream(streams, 512) {}
+  AutoStreamSfr(uint16_t streams, uint32_t scale)
+      : AutoStream(streams, scaled(512, scale)), decay_pages_(scaled(16384, scale)) {}
 
   ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) override {
     if (write.place_in_request() == 0) {
@@ -60,7 +64,6 @@ class AutoStreamSfr final : public AutoStream {
   }
 
  private:
-  static constexpr uint64_t kDecayPages = 16384;
   struct Chunk {
     double writes = 0;
     uint64_t last = 0;
@@ -68,12 +71,13 @@ class AutoStreamSfr final : public AutoStream {
 
   double touch(uint32_t index, uint64_t clock) {
     Chunk& chunk = chunks_[index];
-    const uint64_t periods = (clock - chunk.last) / kDecayPages;
+    const uint64_t periods = (clock - chunk.last) / decay_pages_;
     chunk.writes = std::floor(chunk.writes * std::exp2(-static_cast<double>(periods))) + 1;
     chunk.last = clock;
     return chunk.writes;
   }
 
+  const uint64_t decay_pages_;
   std::unordered_map<uint32_t, Chunk> chunks_;
   uint32_t next_address_ = UINT32_MAX;  // the page after the last request
   bool continues_ = false;
@@ -86,7 +90,8 @@ class AutoStreamSfr final : public AutoStream {
 // each write the head of each queue, if it has expired, falls to the queue below.
 class AutoStreamMq final : public AutoStream {
  public:
-  explicit AutoStreamMq(uint16_t streams) : AutoStream(streams, 256), queues_(streams) {}
+  AutoStreamMq(uint16_t streams, uint32_t scale)
+      : AutoStream(streams, scaled(256, scale)), queues_(streams) {}
 
   ssd::FrontierId for_write(const PageWrite& write, uint64_t) override {
     if (first_in_chunk(write)) {

@@ -60,6 +60,10 @@ Policy by_streams(uint16_t streams, const PolicyOptions&, const WorkloadFacts&) 
   return std::make_unique<Made>(streams);
 }
 template <typename Made>
+Policy by_scale(uint16_t streams, const PolicyOptions& options, const WorkloadFacts&) {
+  return std::make_unique<Made>(streams, options.scale);
+}
+template <typename Made>
 Policy by_page(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
   return std::make_unique<Made>(streams, facts.footprint_pages);
 }
@@ -96,8 +100,8 @@ constexpr std::array kKinds = {
     Kind{"sepgc", 2, Side::kDevice, kSame, false, plain<SepGc>},
     Kind{"sepbit", 6, Side::kDevice, kSame, false, make_sepbit},
     Kind{"dac", 6, Side::kDevice, kSame, false, by_page<Dac>},
-    Kind{"autostream-sfr", 5, Side::kEither, kSame, false, by_streams<AutoStreamSfr>},
-    Kind{"autostream-mq", 5, Side::kEither, kSame, false, by_streams<AutoStreamMq>},
+    Kind{"autostream-sfr", 5, Side::kEither, kSame, false, by_scale<AutoStreamSfr>},
+    Kind{"autostream-mq", 5, Side::kEither, kSame, false, by_scale<AutoStreamMq>},
     Kind{"warcip", 5, Side::kEither, kSame, false, make_warcip},
     Kind{"lifetime-table", 8, Side::kEither, kSame, false, by_page<LifetimeTable>},
     Kind{"logistic-full-history", 8, Side::kEither, kSame, false, make_full_history_logistic},

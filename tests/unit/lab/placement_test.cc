@@ -113,6 +113,26 @@ TEST(AutoStreamMq, HotChunksRiseAndExpiredOnesSink) {
   EXPECT_EQ(mq->for_write(write_at(1, 1, 2), 201), 4) << "the rest of a request follows";
 }
 
+TEST(AutoStreamMq, ChunksShrinkWithTheDevice) {
+  // 256 pages ÷ 16.
+  for (const auto& [scale, stream] : {std::pair{1u, 4}, {16u, 0}}) {
+    PolicyOptions options;
+    options.scale = scale;
+    const auto mq = *make_placement("autostream-mq", options, {});
+    for (uint64_t i = 0; i < 60; ++i) (void)mq->for_write(write_at(0), i);
+    EXPECT_EQ(mq->for_write(write_at(16), 60), stream) << scale;
+  }
+}
+
+TEST(AutoStreamSfr, ChunksAndFadingShrinkWithTheDevice) {
+  PolicyOptions options;
+  options.scale = 16;
+  const auto sfr = *make_placement("autostream-sfr", options, {});
+  for (uint64_t i = 0; i < 60; ++i) (void)sfr->for_write(write_at(0), i);
+  EXPECT_EQ(sfr->for_write(write_at(32), 60), 0) << "another chunk";
+  EXPECT_EQ(sfr->for_write(write_at(0), 60 + 6 * 1024), 0) << "60 writes fade to none";
+}
+
 TEST(Warcip, KeepsIntervalsOfOneKindTogether) {
   const auto warcip = make("warcip");
   EXPECT_EQ(warcip->classes(), 6);
