@@ -26,6 +26,7 @@ Result<ContenderRuns> ContenderRuns::run(const DeviceRun& common, std::vector<Co
     one.placement = contenders[contender].placement;
     one.streams = contenders[contender].streams;
     if (contenders[contender].source) one.source = contenders[contender].source;
+    one.full_size = contenders[contender].full_size;
     one.seed = seed;
     return run_on_device(one);
   };

@@ -21,6 +21,7 @@ struct Contender {
   std::string placement;  // ours
   uint32_t streams = 0;
   MakeSource source = {};  // the same writes with other tags; else the run's source
+  bool full_size = false;  // the placement's sizes in bytes are not scaled with the device
 };
 
 // The runs of all contenders, with every seed.

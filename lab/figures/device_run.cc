@@ -21,6 +21,7 @@ namespace {
 Result<ssd::Geometry> device_of(const DeviceRun& run) {
   SFS_ASSIGN(ssd::GeometryRequest request, ssd::find_preset(run.preset));
   SFS_TRY(ssd::scale_down(request, fmt::format("1/{}", run.scale)));
+  if (run.alter) run.alter(request);
   return ssd::plan_geometry(request);
 }
 
@@ -29,6 +30,11 @@ Result<ssd::Geometry> device_of(const DeviceRun& run) {
 Result<uint64_t> device_pages(const DeviceRun& run) {
   SFS_ASSIGN(const ssd::Geometry device, device_of(run));
   return device.user_pages;
+}
+
+Result<uint32_t> pages_per_block(const DeviceRun& run) {
+  SFS_ASSIGN(const ssd::Geometry device, device_of(run));
+  return device.pages_per_block;
 }
 
 Result<ReplayResult> run_on_device(const DeviceRun& run) {
@@ -44,10 +50,12 @@ Result<ReplayResult> run_on_device(const DeviceRun& run) {
   ReplayOptions options;
   options.placement = run.placement;
   options.policy.streams = run.streams;
+  options.policy.scale = run.full_size ? 1 : run.scale;
   options.policy.pages_per_block = device.pages_per_block;
   options.device = device;
   options.prefill = {.share = run.prefill, .tagged = false};
   options.warmup = run.warmup;
+  options.write_buffers = run.write_buffers;
   options.policy.gc_mode = run.gc_mode;
   options.sample = run.sample;
   return replay(workload, options);

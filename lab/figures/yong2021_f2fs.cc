@@ -1,7 +1,10 @@
 // Yong 2021, figure 6, on the writes of a real F2FS, which was recorded in a virtual machine.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,78 +18,148 @@
 #include "lab/figures/figure.h"
 #include "lab/figures/figures.h"
 #include "lab/figures/recorded/recording.h"
+#include "lab/figures/yong_findings.h"
 #include "lab/workload/generator.h"
 #include "lab/workload/op_source.h"
 #include "lab/workload/trace_source.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::lab::figures {
 namespace {
 
 constexpr uint32_t kScale = 256;           // the recorded disk's size, 1 GiB
 constexpr double kOnceAround = 0.34;       // this share of the writes fills the disk once
+constexpr uint64_t kPhasePages = 77;       // a tenth of an erase block
 using PStreams = std::array<uint16_t, 8>;  // by vStream
 constexpr PStreams kLinux = {0, 0, 0, 0, 0, 1, 2, 0};  // by reclaim unit handle
 
-// The recording, with the pStreams of table II or with others.
+// Changes to the recording. `phase` untagged writes of one page precede it, so that its requests
+// lie elsewhere in the erase blocks; a replay has no randomness of its own.
+struct Changes {
+  std::optional<PStreams> pstreams = {};  // instead of table II's
+  bool discards = true;
+  uint64_t phase = 0;
+};
+
 class Recorded final : public OpSource {
  public:
-  static Result<std::unique_ptr<OpSource>> open(const std::optional<PStreams>& others) {
+  static Result<std::unique_ptr<OpSource>> open(const Changes& changes) {
     SFS_ASSIGN(Recording recording, Recording::f2fs_phone());
     SFS_ASSIGN(std::unique_ptr<TraceSource> trace, TraceSource::open({recording.path()}, {}));
-    return std::unique_ptr<OpSource>(new Recorded(std::move(recording), std::move(trace), others));
+    return std::unique_ptr<OpSource>(new Recorded(std::move(recording), std::move(trace), changes));
   }
 
   Result<std::span<const PageOp>> next() override {
-    SFS_ASSIGN(const std::span<const PageOp> ops, trace_->next());
-    if (!others_) return ops;
-    batch_.assign(ops.begin(), ops.end());
-    for (PageOp& op : batch_) op.pstream = others_->at(op.vstream);
+    batch_.clear();
+    if (!begun_) batch_.assign(changes_.phase, PageOp{.vstream = UINT16_MAX});
+    begun_ = true;
+    while (batch_.empty()) {
+      SFS_ASSIGN(const std::span<const PageOp> ops, trace_->next());
+      if (ops.empty()) break;
+      std::ranges::copy_if(ops, std::back_inserter(batch_), [&](const PageOp& op) {
+        return changes_.discards || op.kind != OpKind::kTrim;
+      });
+    }
+    if (changes_.pstreams)
+      for (PageOp& op : batch_)
+        if (op.vstream != UINT16_MAX) op.pstream = changes_.pstreams->at(op.vstream);
     return std::span<const PageOp>(batch_);
   }
-  Result<void> rewind() override { return trace_->rewind(); }
+  Result<void> rewind() override {
+    begun_ = false;
+    return trace_->rewind();
+  }
 
  private:
-  Recorded(Recording recording, std::unique_ptr<TraceSource> trace,
-           const std::optional<PStreams>& others)
-      : recording_(std::move(recording)), trace_(std::move(trace)), others_(others) {}
+  Recorded(Recording recording, std::unique_ptr<TraceSource> trace, const Changes& changes)
+      : recording_(std::move(recording)), trace_(std::move(trace)), changes_(changes) {}
 
   const Recording recording_;
   const std::unique_ptr<TraceSource> trace_;
-  const std::optional<PStreams> others_;
+  const Changes changes_;
+  bool begun_ = false;
   std::vector<PageOp> batch_;
 };
+
+MakeSource recorded(const Changes& changes) {
+  return [changes](const GeneratorOptions& made) {
+    Changes shifted = changes;
+    shifted.phase = (made.seed - 1) * kPhasePages;
+    return Recorded::open(shifted);
+  };
+}
+
+// The same flash in erase blocks of a sixteenth.
+void shrink_blocks(ssd::GeometryRequest& device) {
+  device.nand->planes /= 2;
+  device.nand->dies /= 2;
+  device.nand->chips /= 4;
+  device.blocks *= 16;
+  device.low_water *= 16;
+}
+
+// The recording as it is, and what its discards and the size of erase blocks have to do with it.
+struct Setting {
+  std::string name;  // is part of the labels
+  bool discards = true;
+  std::function<void(ssd::GeometryRequest&)> alter = {};
+};
+
+std::vector<Contender> contenders(const Setting& setting) {
+  std::vector<Contender> all = {{"Legacy", "legacy"},
+                                {"vStream-SGC", "vstream-sgc"},
+                                {"vStream-NGC", "vstream-ngc"},
+                                {"Manual", "manual"},
+                                {"Auto", "autostream-mq", 3}};
+  if (setting.name.empty()) {
+    all.push_back({"Auto, chunks of 1 MiB", "autostream-mq", 3, {}, true});
+    all.push_back({"as Linux 7.2 places it", "manual", 0, recorded({.pstreams = kLinux})});
+  }
+  return all;
+}
+
+void add_rows(FigureResult& result, const Setting& setting, const ContenderRuns& runs) {
+  const bool plain = setting.name.empty();
+  for (size_t i = 1; i < runs.contenders().size(); ++i) {
+    const std::string label = runs.contenders()[i].label + setting.name;
+    const auto paper = [&](double value) {
+      return plain && i == 1 ? std::optional(value) : std::nullopt;
+    };
+    result.rows.push_back(
+        {label + ", copies", "× Legacy", paper(0.49), runs.relative(i, copies_a_byte)});
+    if (plain)
+      result.rows.push_back(
+          {label + ", throughput", "× Legacy", paper(1.48), runs.relative(i, mb_a_second)});
+  }
+  for (size_t i = 0; i < (plain ? runs.contenders().size() : 1); ++i)
+    result.rows.push_back({runs.contenders()[i].label + setting.name + ", WAF", "", std::nullopt,
+                           runs.measured(i, waf_of)});
+  result.findings.push_back(beside_ngc("On the recording" + setting.name,
+                                       runs.gap("vStream-NGC", "vStream-SGC", copies_a_byte)));
+}
 
 Result<FigureResult> run_f2fs(const FigureOptions& asked) {
   FigureOptions options = asked;
   options.scale = kScale;
-  const auto as_linux = [](const GeneratorOptions&) { return Recorded::open(kLinux); };
-  const DeviceRun common{
-      .preset = "vstream-256g",
-      .source = [](const GeneratorOptions&) { return Recorded::open(std::nullopt); },
-      .prefill = 0,
-      .warmup = kOnceAround};
-  SFS_ASSIGN(const ContenderRuns runs,
-             ContenderRuns::run(common,
-                                {{"Legacy", "legacy"},
-                                 {"vStream-SGC", "vstream-sgc"},
-                                 {"vStream-NGC", "vstream-ngc"},
-                                 {"Manual", "manual"},
-                                 {"Auto", "autostream-mq", 3},
-                                 {"as Linux 7.2 places it", "manual", 0, as_linux}},
-                                options));
   FigureResult result;
-  for (size_t i = 1; i < runs.contenders().size(); ++i) {
-    const std::string& label = runs.contenders()[i].label;
-    std::optional<double> copies, throughput;
-    if (label == "vStream-SGC") copies = 0.49, throughput = 1.48;
-    result.rows.push_back(
-        {label + ", copies", "× Legacy", copies, runs.relative(i, copies_a_byte)});
-    result.rows.push_back(
-        {label + ", throughput", "× Legacy", throughput, runs.relative(i, mb_a_second)});
-    result.rows.push_back({label + ", WAF", "", std::nullopt, runs.measured(i, waf_of)});
+  for (const Setting& setting :
+       {Setting{""}, Setting{" without discards", false},
+        Setting{" without discards, small blocks", false, shrink_blocks}}) {
+    const DeviceRun common{.preset = "vstream-256g",
+                           .alter = setting.alter,
+                           .source = recorded({.discards = setting.discards}),
+                           .prefill = 0,
+                           .warmup = kOnceAround};
+    SFS_ASSIGN(const ContenderRuns runs, ContenderRuns::run(common, contenders(setting), options));
+    add_rows(result, setting, runs);
   }
-  result.rows.push_back({"Legacy, WAF", "", std::nullopt, runs.measured(0, waf_of)});
   result.notes = {
+      "vSGC sorts the pages that garbage collection copies. F2FS discards what it frees, so the "
+      "device copies few pages under vStreams, and vSGC and NGC cannot differ by more than the "
+      "position of the requests in the erase blocks makes. Without discards there are copies to "
+      "sort.",
+      "AutoStream's chunk of 1 MiB is a 262,144th of the source's device, which is one page here. "
+      "A chunk of 1 MiB is half a segment of F2FS's log and holds all lifetimes of its stream.",
       "Linux places by the temperature of data only, so nodes and the file system's metadata share "
       "a handle with hot data. Table II and vStreams separate them."};
   return result;
@@ -100,15 +173,18 @@ Figure yong2021_f2fs() {
           .source = "Yong 2021, figure 6",
           .shows = "throughput and copies of a recording of Linux 7.2's F2FS",
           .unsaid = {"the trace, as in yong2021-fig6"},
-          .assumed = {"recorded in a virtual machine, from an empty file system on: photographs, "
-                      "apps, two SQLite databases, a browser's cache and a log, 70 to 85 % full, "
-                      "3.0 GiB in all (lab/figures/recorded/README.md); one recording",
-                      "the device at 1/256, as large as the recorded disk; counting begins when as "
-                      "much is written as it holds",
-                      "replayed at full speed, with discards in their places, without reads",
-                      "as Linux 7.2 places it: by reclaim unit handles as seen on QEMU's FDP SSD, "
-                      "warm data 1, cold data 2, all else 0 (tests/vm/test_f2fs.py)"},
-          .seeds = 1,
+          .assumed =
+              {"recorded in a virtual machine, from an empty file system on: photographs, "
+               "apps, two SQLite databases, a browser's cache and a log, 70 to 85 % full, "
+               "3.0 GiB in all (lab/figures/recorded/README.md); one recording, replayed from five "
+               "positions in an erase block",
+               "the device at 1/256, as large as the recorded disk; counting begins when as "
+               "much is written as it holds",
+               "replayed at full speed, with discards in their places, without reads",
+               "small blocks: a sixteenth of the device's erase block, 192 KiB",
+               "as Linux 7.2 places it: by reclaim unit handles as seen on QEMU's FDP SSD, "
+               "warm data 1, cold data 2, all else 0 (tests/vm/test_f2fs.py)"},
+          .seeds = 5,
           .run = run_f2fs};
 }
 // NOLINTEND(bugprone-suspicious-missing-comma)

@@ -19,13 +19,6 @@ std::string copies_less(const Measured& gap) {
   return gap.most < 0 ? "more" : "with some seeds less and with others no less";
 }
 
-std::string beside_ngc(const char* when, const Measured& gap) {
-  return fmt::format(
-      "{}, vStream-SGC copies {} than vStream-NGC: the difference is {} of Legacy's "
-      "copies ({} to {}).",
-      when, copies_less(gap), rounded(gap.mean), rounded(gap.least), rounded(gap.most));
-}
-
 std::string second_look(const char* when, const CopiesMore& more) {
   if (more.ngc.mean <= 0)
     return fmt::format("{}, vStream-SGC gains nothing over vStream-NGC.", when);
@@ -45,6 +38,14 @@ std::string drift(const Measured& with, const Measured& without) {
 }
 
 }  // namespace
+
+std::string beside_ngc(const std::string& when, const Measured& gap) {
+  std::string found = fmt::format(
+      "{}, vStream-SGC copies {} than vStream-NGC: the difference is {} of Legacy's copies", when,
+      copies_less(gap), rounded(gap.mean));
+  if (gap.seeds > 1) found += fmt::format(" ({} to {})", rounded(gap.least), rounded(gap.most));
+  return found + '.';
+}
 
 std::vector<std::string> fig6_findings(const CopiesMore& drifting, const CopiesMore& steady) {
   return {beside_ngc("With drift", drifting.ngc), beside_ngc("Without drift", steady.ngc),

@@ -1,4 +1,4 @@
-// Findings of Yong 2021's figure 6, computed from its runs.
+// Findings of Yong 2021's figures, computed from their runs.
 // Thread safety: pure functions.
 #pragma once
 
@@ -14,6 +14,9 @@ struct CopiesMore {
   Measured ngc;  // vStream-NGC: copies go anywhere
   Measured own;  // copies are not looked up again and stay with their pStream
 };
+
+// Says how the copies of vStream-SGC and vStream-NGC differ. `gap`: NGC's less SGC's.
+std::string beside_ngc(const std::string& when, const Measured& gap);
 
 std::vector<std::string> fig6_findings(const CopiesMore& drifting, const CopiesMore& steady);
 

@@ -81,20 +81,43 @@ Result<ssd::Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptio
   return geometry;
 }
 
+// The frontiers that have a write buffer, in the order of their last write.
+class WriteBuffers {
+ public:
+  explicit WriteBuffers(size_t count) : count_(count) {}
+
+  // Notes a write, and returns the frontier that loses its buffer for it.
+  std::optional<ssd::FrontierId> written(ssd::FrontierId frontier) {
+    if (count_ == 0) return std::nullopt;
+    std::erase(recent_, frontier);
+    recent_.push_back(frontier);
+    if (recent_.size() <= count_) return std::nullopt;
+    const ssd::FrontierId oldest = recent_.front();
+    recent_.erase(recent_.begin());
+    return oldest;
+  }
+
+ private:
+  const size_t count_;
+  std::vector<ssd::FrontierId> recent_;
+};
+
 // A pass of a workload over a device.
 template <typename Ftl>
 class Pass {
  public:
   // `requests` is null if times are not asked for.
   Pass(Ftl& ftl, PlacementPolicy& policy, ssd::FlashWatcher* watcher, Workload& workload,
-       ssd::Counters& counters, TimedRequests* requests, uint64_t baseline_at)
+       ssd::Counters& counters, TimedRequests* requests, uint64_t baseline_at,
+       uint32_t write_buffers)
       : ftl_(ftl),
         policy_(policy),
         watcher_(watcher),
         workload_(workload),
         counters_(counters),
         requests_(requests),
-        baseline_at_(baseline_at) {}
+        baseline_at_(baseline_at),
+        buffers_(write_buffers) {}
 
   Result<void> run(const ReplayOptions& options) {
     SFS_TRY(workload_.rewind());
@@ -154,6 +177,8 @@ class Pass {
                           .prefill = index_ < workload_.prefill_writes()};
     const ssd::FrontierId frontier = policy_.for_write(write, index_);
     dies(op.page);
+    if (const auto evicted = buffers_.written(frontier))
+      if (const int error = ftl_.commit(*evicted)) return error;
     if (const int error = ftl_.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
     ++index_;
     return 0;
@@ -166,6 +191,7 @@ class Pass {
   ssd::Counters& counters_;
   TimedRequests* const requests_;
   const uint64_t baseline_at_;
+  WriteBuffers buffers_;
   uint64_t index_ = 0;
   ssd::Counters baseline_;
 };
@@ -193,7 +219,7 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
   const uint64_t prefill = workload.prefill_writes();
   const auto own = static_cast<double>(facts.writes - prefill);
   Pass pass(ftl, policy, watcher, workload, counters, requests ? &*requests : nullptr,
-            prefill + static_cast<uint64_t>(options.warmup * own));
+            prefill + static_cast<uint64_t>(options.warmup * own), options.write_buffers);
   if (const Result<void> done = pass.run(options); !done.ok()) {
     if (done.error().code != ENOSPC) return done.error();
     return Error{ENOSPC,

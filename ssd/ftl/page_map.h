@@ -73,6 +73,9 @@ class PageMap {
   // collected. Does nothing if free blocks are few, because a later write opens another block, or
   // without power-loss protection, because padding may cost more than it frees.
   void seal(FrontierId frontier);
+  // Pads the frontier's open wordline, which commits it: its buffer can then hold another's. Does
+  // nothing if none of its pages is in the buffer, or with power-loss protection.
+  int commit(FrontierId frontier);
   // Pads and commits the buffered pages of host writes; does nothing with power-loss protection.
   // After an error the buffered pages are readable but not durable.
   int flush();
@@ -159,6 +162,7 @@ class PageMap {
   Block& invalidate(Ppn page);
   void advanced(BlockIndex block, uint32_t pages, uint64_t first_sequence);
   int pad(BlockIndex block);
+  int pad_open(FrontierId frontier);
   bool holds_back(size_t frontier, const Block& dead) const;
   bool erasable(const Block& dead) const;
   void commit_for(const Block& dead);

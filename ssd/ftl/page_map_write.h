@@ -257,14 +257,25 @@ void PageMap<M, V, R>::seal(FrontierId frontier) {
   close(block);
 }
 
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::pad_open(FrontierId frontier) {
+  const BlockIndex block = open_[frontier];
+  if (block == kNoBlock || blocks_[block].uncommitted_since == UINT64_MAX) return 0;
+  const int error = pad(block);
+  return error == kProgramFailed ? 0 : error;
+}
+
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::commit(FrontierId frontier) {
+  if (const int error = pad_open(frontier)) return error;
+  return empty_failed();
+}
+
 // Buffered copies need no flush: their source is erased only after they are committed.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::flush() {
-  for (FrontierId frontier = 0; frontier < geometry_.streams; ++frontier) {
-    const BlockIndex block = open_[frontier];
-    if (block == kNoBlock || blocks_[block].uncommitted_since == UINT64_MAX) continue;
-    if (const int error = pad(block); error != 0 && error != kProgramFailed) return error;
-  }
+  for (FrontierId frontier = 0; frontier < geometry_.streams; ++frontier)
+    if (const int error = pad_open(frontier)) return error;
   return empty_failed();
 }
 

@@ -1,6 +1,8 @@
 // Yong 2021: vStreams.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/figures/figure_checks.h"
 
 namespace streamfs::lab::figures {
@@ -16,6 +18,21 @@ TEST(Yong2021, Figure5VStreamsLeaveNothingToCopyAndTheLiteralClusteringAll) {
   EXPECT_DOUBLE_EQ(rows["algorithm 2 to the letter, WAF"], rows["Legacy, WAF"]);
 }
 
+TEST(Yong2021, Figure5VStreamAwareCopiesSaveMostWhileThePrefillIsBeingReplaced) {
+  const FigureRows rows("yong2021-fig5");
+  for (const std::string length : {"all of 2 capacities, ", "all of 4 capacities, "})
+    EXPECT_LT(rows[length + "vStream-SGC, copies a host byte"],
+              rows[length + "vStream-NGC, copies a host byte"]);
+  EXPECT_GT(rows["all of 12 capacities, vStream-SGC, throughput"],
+            rows["all of 4 capacities, vStream-SGC, throughput"]);
+}
+
+TEST(Yong2021, Figure5AutoStreamIsFasterThanLegacyWithChunksOfTheDevicesScale) {
+  const FigureRows rows("yong2021-fig5");
+  EXPECT_GT(rows["Auto, multi-queue, throughput"], 1.5);
+  EXPECT_LT(rows["Auto, multi-queue, throughput"], rows["vStream-SGC, throughput"]);
+}
+
 TEST(Yong2021, Figure6VStreamAwareCopiesSaveMostWithDriftAndWithout) {
   const FigureRows rows("yong2021-fig6", 3);
   EXPECT_LT(rows["vStream-SGC, copies"], rows["vStream-NGC, copies"]);
@@ -26,13 +43,29 @@ TEST(Yong2021, Figure6VStreamAwareCopiesSaveMostWithDriftAndWithout) {
 }
 
 TEST(Yong2021, OnARecordedF2fsStreamsSaveCopiesAndMoreThanLinuxDoesWithThem) {
-  const FigureRows rows("yong2021-f2fs");
+  const FigureRows rows("yong2021-f2fs", 3);
   const double ours = rows["vStream-SGC, copies"];
   EXPECT_LT(ours, 0.49);
   EXPECT_LT(ours, rows["Manual, copies"]);
   EXPECT_LT(rows["Manual, copies"], rows["as Linux 7.2 places it, copies"]);
   EXPECT_LT(rows["as Linux 7.2 places it, copies"], 1);
   EXPECT_GT(rows["Legacy, WAF"], 1.05);
+}
+
+TEST(Yong2021, OnARecordedF2fsVStreamAwareCopiesSaveMoreWhereThereAreCopies) {
+  const FigureRows rows("yong2021-f2fs", 3);
+  EXPECT_NEAR(rows["vStream-SGC, copies"], rows["vStream-NGC, copies"], 0.05)
+      << "discards leave too few copies to tell them apart";
+  for (const std::string where : {" without discards", " without discards, small blocks"})
+    EXPECT_LT(rows["vStream-SGC" + where + ", copies"], rows["vStream-NGC" + where + ", copies"]);
+}
+
+TEST(Yong2021, OnARecordedF2fsAutoStreamSavesCopiesWithChunksOfTheDevicesScale) {
+  const FigureRows rows("yong2021-f2fs", 3);
+  EXPECT_LT(rows["Auto, copies"], 0.85);
+  EXPECT_GT(rows["Auto, chunks of 1 MiB, copies"], 0.9);
+  EXPECT_LT(rows["Auto without discards, small blocks, copies"],
+            rows["Manual without discards, small blocks, copies"]);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "lab/workload/op_source.h"
 #include "ssd/geometry.h"
 #include "ssd/latency.h"
+#include "ssd/presets.h"
 
 namespace streamfs::lab {
 namespace {
@@ -52,6 +53,29 @@ double waf(Workload& workload, const std::string& placement, const std::string& 
   const Result<ReplayResult> result = replay(workload, options);
   EXPECT_TRUE(result.ok()) << result.error().message();
   return result.ok() ? result->waf() : 0;
+}
+
+// Pages that were padded when three streams took turns, a page at a time.
+uint64_t pads_with(uint32_t buffers) {
+  std::vector<PageOp> ops;
+  for (uint16_t i = 0; i < 30; ++i) ops.push_back(write_of(i, i % 3));
+  Workload workload = Workload::from(std::move(ops), 4096);
+  ssd::GeometryRequest device = *ssd::find_preset("emmc-64g");
+  EXPECT_TRUE(ssd::scale_down(device, "1/128").ok());
+  ReplayOptions options;
+  options.placement = "tags";
+  options.policy.streams = 3;
+  options.device = *ssd::plan_geometry(device);
+  options.write_buffers = buffers;
+  const Result<ReplayResult> result = replay(workload, options);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  return result.ok() ? result->counters.pad_pages : UINT64_MAX;
+}
+
+TEST(Replay, AStreamWithoutAWriteBufferPadsTheWordlineOfAnother) {
+  EXPECT_EQ(pads_with(3), 0u);
+  EXPECT_EQ(pads_with(0), 0u) << "as many as there are streams";
+  EXPECT_EQ(pads_with(2), 28 * 47u) << "a wordline has 48 pages; the first two writes pad none";
 }
 
 TEST(Workload, KnowsWhenEachPageDies) {

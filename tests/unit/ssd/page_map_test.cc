@@ -141,6 +141,10 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
           0);
       if (random() % 50 == 0) device.ftl.trim(static_cast<Lpn>(random() % 4096));
       if (random() % 100 == 0) device.ftl.flush();
+      const auto committed = static_cast<FrontierId>(random() % 100);
+      if (committed < 4) {
+        ASSERT_EQ(device.ftl.commit(committed), 0);
+      }
       const auto sealed = static_cast<FrontierId>(random() % 100);
       if (sealed < 4) device.ftl.seal(sealed);
     }
