@@ -7,6 +7,7 @@
 namespace streamfs::lab::figures {
 
 Figure vishwakarma2019_waf();
+Figure vishwakarma2019_streams();
 Figure kim2015_fig3();
 Figure kim2015_fig4();
 Figure kim2015_fig5();

@@ -17,9 +17,14 @@ namespace streamfs::lab::figures {
 
 const std::vector<Figure>& all_figures() {
   static const std::vector<Figure> all = {
-      vishwakarma2019_waf(), kim2015_fig3(),  kim2015_fig4(),      kim2015_fig5(), yong2021_fig5(),
-      yong2021_fig6(),       yong2021_f2fs(), yong2021_overhead(), choi_fio(),     choi_rocksdb(),
-      lee_randwrite(),       lee_iozone(),    lee_erase(),         lee_startup(),  lee_selective(),
+      vishwakarma2019_waf(), vishwakarma2019_streams(),
+      kim2015_fig3(),        kim2015_fig4(),
+      kim2015_fig5(),        yong2021_fig5(),
+      yong2021_fig6(),       yong2021_f2fs(),
+      yong2021_overhead(),   choi_fio(),
+      choi_rocksdb(),        lee_randwrite(),
+      lee_iozone(),          lee_erase(),
+      lee_startup(),         lee_selective(),
   };
   return all;
 }
