@@ -17,6 +17,7 @@ Figure yong2021_f2fs();
 Figure yong2021_overhead();
 Figure choi_fio();
 Figure choi_rocksdb();
+Figure choi_rocksdb_settings();
 Figure lee_randwrite();
 Figure lee_iozone();
 Figure lee_erase();

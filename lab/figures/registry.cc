@@ -22,9 +22,10 @@ const std::vector<Figure>& all_figures() {
       kim2015_fig5(),        yong2021_fig5(),
       yong2021_fig6(),       yong2021_f2fs(),
       yong2021_overhead(),   choi_fio(),
-      choi_rocksdb(),        lee_randwrite(),
-      lee_iozone(),          lee_erase(),
-      lee_startup(),         lee_selective(),
+      choi_rocksdb(),        choi_rocksdb_settings(),
+      lee_randwrite(),       lee_iozone(),
+      lee_erase(),           lee_startup(),
+      lee_selective(),
   };
   return all;
 }

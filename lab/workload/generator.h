@@ -24,6 +24,8 @@ struct GeneratorOptions {
          hot_space = 0.1;  // hotcold, shifting: shares of the writes and of the pages that are hot
   double theta = 0.99;     // zipf
   uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
+  double tree = 0.7;         // rocksdb-levels: the tree's share of the pages
+  uint32_t table_pages = 0;  // rocksdb-levels; 0: an 8,192nd of the pages, at least 16
   double read_share = 0;   // share of random one-page reads in all pages read and written
 };
 

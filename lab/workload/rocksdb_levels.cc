@@ -57,7 +57,9 @@ struct Compaction {
 class RocksDb final : public Generator {
  public:
   explicit RocksDb(const GeneratorOptions& options)
-      : Generator(options), keys_(pages_ / 10 * 7), file_pages_(std::max(pages_ / 8192, 16u)) {
+      : Generator(options),
+        keys_(static_cast<uint32_t>(options.tree * pages_)),
+        file_pages_(options.table_pages != 0 ? options.table_pages : std::max(pages_ / 8192, 16u)) {
     restart();
   }
 

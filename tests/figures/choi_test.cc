@@ -22,5 +22,15 @@ TEST(Choi, AStreamALevelSavesSomeOfAnLsmTreesCopies) {
   EXPECT_GT(rows["a stream a level, throughput"], 0);
 }
 
+TEST(Choi, AStreamALevelGainsMostIfSeveralTablesShareABlockAndTheTreeIsLarge) {
+  const FigureRows rows("choi-rocksdb-settings");
+  EXPECT_GT(rows["the most lifetime of all settings"], 35);
+  EXPECT_LE(rows["tree 60 %, 1 tables a block, off"], 1.02);
+  EXPECT_LE(rows["tree 70 %, 16 tables a block, a stream a level"], 1.02);
+  EXPECT_GT(rows["tree 70 %, 16 tables a block, off"], rows["tree 60 %, 16 tables a block, off"]);
+  EXPECT_GT(rows["tree 73 %, 32 tables a block, a stream a level"],
+            rows["tree 60 %, 32 tables a block, a stream a level"]);
+}
+
 }  // namespace
 }  // namespace streamfs::lab::figures
