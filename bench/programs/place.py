@@ -57,7 +57,7 @@ class Place:
         """Return a folder of the mount, made if need be and owned by the workload's user."""
         path = self.mount / name
         if not path.is_dir():
-            path.mkdir()
+            path.mkdir(exist_ok=True)
             self.own(path)
         return path
 

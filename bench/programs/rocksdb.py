@@ -9,6 +9,8 @@ class RocksDb:
 
     name = "rocksdb"
 
+    folder = "rocksdb"
+
     def __init__(self, place: Place, plan: RocksPlan, seed: int) -> None:
         self.place, self.plan, self.seed = place, plan, seed
 
@@ -41,7 +43,7 @@ class RocksDb:
         buffer = self.plan.write_buffer_mib << 20
         options = {
             "benchmarks": benchmarks,
-            "db": self.place.folder("rocksdb"),
+            "db": self.place.folder(self.folder),
             "use_existing_db": int(existing),
             "num": self.plan.keys,
             "writes": writes,
@@ -60,6 +62,35 @@ class RocksDb:
             **more,
         }
         self.place.run("rocksdb", ["db_bench", *(f"--{k}={v}" for k, v in options.items())])
+
+
+class RocksInOrder(RocksDb):
+    """The same in a folder of its own, made in order: compactions of the load are left out.
+
+    Compactions that are due hold puts back before they take much space.
+    """
+
+    _DUE_MIB = 32
+
+    def __init__(self, place: Place, plan: RocksPlan, seed: int, folder: str) -> None:
+        super().__init__(place, plan, seed)
+        self.folder = folder
+
+    def prepare(self) -> None:
+        """Write every key once, in order."""
+        self._do("fillseq", self.plan.keys, self.seed, existing=False)
+
+    def round(self, number: int) -> None:
+        """Overwrite random keys; compactions that are due go on in the next round."""
+        self._do("overwrite", self.plan.writes, self.seed + number, existing=True)
+
+    def _do(self, work: str, writes: int, seed: int, *, existing: bool) -> None:
+        limits = {
+            "soft_pending_compaction_bytes_limit": self._DUE_MIB << 20,
+            "hard_pending_compaction_bytes_limit": 2 * self._DUE_MIB << 20,
+        }
+        rate = self.plan.mib_a_second
+        self._run(work, writes, seed, existing=existing, mib_a_second=rate, **limits)
 
 
 class RocksFill(RocksDb):
