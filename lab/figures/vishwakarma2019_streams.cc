@@ -32,8 +32,8 @@ constexpr uint16_t kSweptJobs = 15;  // as many as there are stream ids
 constexpr double kLongestLife = 709;
 constexpr double kSweptFill = 0.88;
 
-// Jobs whose lifetimes grow by the same factor from 1 to kLongestLife, neighbours together in so
-// many streams.
+// Jobs whose lifetimes grow by the same factor from 1 to kLongestLife. Consecutive jobs share one
+// of `streams` streams.
 MakeSource jobs_in(uint32_t streams) {
   return [streams](const GeneratorOptions& made) -> Result<std::unique_ptr<OpSource>> {
     std::vector<Job> jobs;
@@ -79,7 +79,7 @@ Result<void> add_sweep(FigureResult& result, Sweep& sweep, const FigureOptions& 
   sweep.curve.label = sweep.label;
   for (size_t i = 0; i < kSwept.size(); ++i) {
     const Measured found = over_seeds(runs[i], swept_waf);
-    const std::string name = fmt::format("{} streams, {}", kSwept.at(i), sweep.label);
+    const std::string name = fmt::format("streams: {}, {}", kSwept.at(i), sweep.label);
     result.rows.push_back({name, "WAF", std::nullopt, found});
     if (sweep.write_buffers != 0)
       result.rows.push_back(
@@ -114,7 +114,9 @@ Result<FigureResult> run_streams(const FigureOptions& options) {
       "Up to four streams, each has a buffer of one wordline, and more streams separate more "
       "lifetimes. From the fifth stream on, a write to a stream without a buffer pads the wordline "
       "of another.",
-      "With a buffer for each stream, the only cost of a stream is its active block."};
+      "With a buffer for each stream, the only cost of a stream is its active block.",
+      "An erase waits until the newer pages are committed, which pads a few wordlines with any "
+      "number of streams from two on."};
   return result;
 }
 
@@ -127,7 +129,7 @@ Figure vishwakarma2019_streams() {
           .shows =
               "WAF of an eMMC by its number of streams, with four write buffers and with one "
               "for each stream",
-          .unsaid = {"figures: the source says that each stream takes a transfer buffer and an "
+          .unsaid = {"any figures; it states only that each stream takes a transfer buffer and an "
                      "active block, and that this limits its part to four streams",
                      "the size of a buffer, and the firmware's choice when none is free"},
           .assumed = {"15 jobs written at equal speed in requests of 128 KiB, whose lifetimes grow "

@@ -62,10 +62,10 @@ Result<FigureResult> run_fig6(const FigureOptions& options) {
                   "In this trace one vStream holds short and long lifetimes (a database's journal "
                   "and its tables), which no map from vStreams to pStreams can separate. Twice as "
                   "much is read as is written, and copies do not slow reads.",
-                  "Auto saves nothing here at any chunk size down to a page: each request draws "
-                  "its lifetime anew and F2FS's log reuses freed segments in turn, so an address "
-                  "has no past that tells its future. On the recorded F2FS, where files have "
-                  "habits, it does (yong2021-f2fs)."};
+                  "AutoStream saves nothing here. Each request draws a new lifetime, and F2FS's "
+                  "log reuses freed segments in turn. The history "
+                  "of an address therefore does not predict its lifetime. On the recorded F2FS it "
+                  "does, and AutoStream saves copies (yong2021-f2fs)."};
   return result;
 }
 

@@ -16,6 +16,7 @@ namespace {
 // Says whether all seeds agree.
 std::string copies_less(const Measured& gap) {
   if (gap.least > 0) return "less";
+  if (gap.least == 0 && gap.most == 0) return "no less";
   return gap.most < 0 ? "more" : "with some seeds less and with others no less";
 }
 

@@ -1,7 +1,8 @@
 // AutoStream (Yang, Pandurangan, Choi and Balakrishnan, SYSTOR'17) chooses the stream of a write by
 // how often its chunk of addresses is written. Both policies are a host's, with `streams` streams;
 // in the device, copies have a class of their own. A request counts once for each chunk it touches.
-// On a device that is 1/scale of its source's, chunks are 1/scale of theirs, but at least a page.
+// On a device of 1/scale of the source's size, the chunks and SFR's decay period are 1/scale of the
+// source's, but at least one page.
 // Memory: some 40 bytes a chunk written. A request takes constant time.
 #pragma once
 

@@ -26,7 +26,8 @@ struct PolicyOptions {
   std::optional<ssd::GcMode> gc_mode;  // where copies go if a host runs it; none: its default
   std::string edges = "log2";          // oracle: log2, quantile or threshold
   uint32_t pages_per_block = 256;
-  uint32_t scale = 1;  // the device is 1/scale of its source's: AutoStream's chunks shrink with it
+  uint32_t scale =
+      1;  // from 1; the device is 1/scale of the source's, and so are AutoStream's sizes
   uint64_t remap_pages = 0;  // vstream: host pages between two rounds of clustering; 0: a 64th of
                              // the footprint
 };

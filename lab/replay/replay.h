@@ -33,8 +33,10 @@ struct ReplayOptions {
   // Replaces spare, base_pages, physical_blocks and cell. Its block size counts for the device; a
   // policy sees policy.pages_per_block, which the caller should set to the same.
   std::optional<ssd::Geometry> device;
-  // Host writes have so many buffers of a wordline; 0: one for each frontier. A write to a frontier
-  // without one takes that of the frontier written least recently, whose wordline is padded.
+  // The number of write buffers for host writes, of one wordline each; 0 gives each frontier one.
+  // If a frontier without a buffer is written, the least recently written frontier loses its
+  // buffer, and its open wordline is padded. Copies count for none. With power-loss protection
+  // nothing is padded.
   uint32_t write_buffers = 0;
   Prefill prefill;                // pages written once, in order, before the workload
   std::optional<ssd::Cell> cell;  // unless none, simulates time, for a plain shape of these cells

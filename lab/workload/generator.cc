@@ -61,6 +61,11 @@ Result<void> check(const GeneratorOptions& options) {
     return out_of_range("hot space", options.hot_space, "between 0 and 1");
   if (!(options.theta > 0 && options.theta <= 10))
     return out_of_range("theta", options.theta, "above 0, at most 10");
+  if (options.tree != 0 && !(options.tree >= 0.1 && options.tree <= 0.73))
+    return out_of_range("tree", options.tree, "from 0.1 to 0.73");
+  if (options.table_pages != 0 &&
+      (options.table_pages < 16 || options.table_pages > options.pages / 128))
+    return out_of_range("pages of a table", options.table_pages, "16 to a 128th of the pages");
   if (!(options.read_share >= 0 && options.read_share <= 0.99))
     return out_of_range("read share", options.read_share, "from 0 to 0.99");
   return {};

@@ -24,9 +24,11 @@ struct GeneratorOptions {
          hot_space = 0.1;  // hotcold, shifting: shares of the writes and of the pages that are hot
   double theta = 0.99;     // zipf
   uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
-  double tree = 0.7;         // rocksdb-levels: the tree's share of the pages
-  uint32_t table_pages = 0;  // rocksdb-levels; 0: an 8,192nd of the pages, at least 16
-  double read_share = 0;   // share of random one-page reads in all pages read and written
+  // rocksdb-levels: the tree's share of the pages, .1 to .73 (0: .7), because compactions need
+  // room; pages of a table, 16 to a 128th of the pages (0: an 8,192nd of them, at least 16).
+  double tree = 0;
+  uint32_t table_pages = 0;
+  double read_share = 0;  // share of random one-page reads in all pages read and written
 };
 
 struct GeneratorKind {

@@ -58,7 +58,7 @@ class RocksDb final : public Generator {
  public:
   explicit RocksDb(const GeneratorOptions& options)
       : Generator(options),
-        keys_(static_cast<uint32_t>(options.tree * pages_)),
+        keys_(options.tree == 0 ? pages_ / 10 * 7 : static_cast<uint32_t>(options.tree * pages_)),
         file_pages_(options.table_pages != 0 ? options.table_pages : std::max(pages_ / 8192, 16u)) {
     restart();
   }
@@ -234,8 +234,8 @@ class RocksDb final : public Generator {
     return pages;
   }
 
-  // Takes the next free page. There always is one: the tree and the output of a compaction stay
-  // below nine tenths of the pages.
+  // Takes the next free page. There always is one: the range of GeneratorOptions::tree leaves room
+  // for the output of a compaction.
   ssd::Lpn take_page() {
     for (uint32_t tries = 0; tries < pages_; ++tries) {
       const ssd::Lpn page = cursor_;

@@ -21,11 +21,11 @@ TEST(Vishwakarma2019, StreamsSaveUpToNineTenthsFullAndEndThere) {
 TEST(Vishwakarma2019, MoreStreamsThanBuffersPadAndCostMoreThanTheySave) {
   const FigureRows rows("vishwakarma2019-streams");
   EXPECT_EQ(rows["streams with the least WAF, four buffers"], 4);
-  EXPECT_LT(rows["4 streams, four buffers"], rows["2 streams, four buffers"]);
-  EXPECT_LT(rows["4 streams, four buffers: padding"], 0.03);
-  EXPECT_GT(rows["5 streams, four buffers: padding"], 0.05);
-  EXPECT_GT(rows["15 streams, four buffers"], rows["4 streams, four buffers"]);
-  EXPECT_LE(rows["15 streams, a buffer each"], rows["4 streams, a buffer each"]);
+  EXPECT_LT(rows["streams: 4, four buffers"], rows["streams: 2, four buffers"]);
+  EXPECT_LT(rows["streams: 4, four buffers: padding"], 0.03);
+  EXPECT_GT(rows["streams: 5, four buffers: padding"], 0.05);
+  EXPECT_GT(rows["streams: 15, four buffers"], rows["streams: 4, four buffers"]);
+  EXPECT_LE(rows["streams: 15, a buffer each"], rows["streams: 4, a buffer each"]);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(Yong2021, OnARecordedF2fsVStreamAwareCopiesSaveMoreWhereThereAreCopies) {
   const FigureRows rows("yong2021-f2fs", 3);
   EXPECT_NEAR(rows["vStream-SGC, copies"], rows["vStream-NGC, copies"], 0.05)
       << "discards leave too few copies to tell them apart";
-  for (const std::string where : {" without discards", " without discards, small blocks"})
+  for (const std::string where : {" without discards", " without discards in small blocks"})
     EXPECT_LT(rows["vStream-SGC" + where + ", copies"], rows["vStream-NGC" + where + ", copies"]);
 }
 
@@ -64,8 +64,8 @@ TEST(Yong2021, OnARecordedF2fsAutoStreamSavesCopiesWithChunksOfTheDevicesScale) 
   const FigureRows rows("yong2021-f2fs", 3);
   EXPECT_LT(rows["Auto, copies"], 0.85);
   EXPECT_GT(rows["Auto, chunks of 1 MiB, copies"], 0.9);
-  EXPECT_LT(rows["Auto without discards, small blocks, copies"],
-            rows["Manual without discards, small blocks, copies"]);
+  EXPECT_LT(rows["Auto without discards in small blocks, copies"],
+            rows["Manual without discards in small blocks, copies"]);
 }
 
 }  // namespace
