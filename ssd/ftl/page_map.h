@@ -73,11 +73,13 @@ class PageMap {
   // collected. Does nothing if free blocks are few, because a later write opens another block, or
   // without power-loss protection, because padding may cost more than it frees.
   void seal(FrontierId frontier);
-  // Pads the frontier's open wordline, which commits it: its buffer can then hold another's. Does
-  // nothing if none of its pages is in the buffer, or with power-loss protection.
+  // Pads and commits the frontier's open wordline, which frees its write buffer. Pads nothing if
+  // the frontier has no buffered page, or with power-loss protection. Errors: those of flush().
+  // Requires: the geometry has the frontier.
   int commit(FrontierId frontier);
   // Pads and commits the buffered pages of host writes; does nothing with power-loss protection.
-  // After an error the buffered pages are readable but not durable.
+  // Errors: those of Media; ENOSPC, a failed block cannot be emptied. After an error the buffered
+  // pages are readable but not durable.
   int flush();
 
   // A step of background work: moves up to `most` pages of the policy's victim, or of the emptiest

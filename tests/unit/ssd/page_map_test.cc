@@ -156,6 +156,27 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
   }
 }
 
+TEST(PageMap, ACommitPadsTheWordlineOfItsFrontierOnly) {
+  Geometry geometry = geometry_of(4096, 32, 160);
+  geometry.streams = 2;
+  geometry.plp = false;
+  geometry.wordline_pages = 16;
+  geometry.gc_mode = GcMode::kOwnFrontier;
+  Greedy victim(geometry);
+  BareDevice<Greedy, StrictMedia> device(geometry, victim);
+  ASSERT_EQ(device.ftl.write(0, 1, 0, 0, nullptr), 0);
+  ASSERT_EQ(device.ftl.write(1, 1, 1, 0, nullptr), 0);
+  const auto committed_of = [&](Lpn page) {
+    return device.media.announced[device.ftl.location(page) / geometry.pages_per_block];
+  };
+  ASSERT_EQ(device.ftl.commit(1), 0);
+  EXPECT_EQ(device.counters.pad_pages, 15u);
+  EXPECT_EQ(committed_of(0), 0u);
+  EXPECT_EQ(committed_of(1), 16u);
+  ASSERT_EQ(device.ftl.commit(1), 0);
+  EXPECT_EQ(device.counters.pad_pages, 15u) << "nothing is in the buffer";
+}
+
 // Greedy that checks what it is told against its own count of what it collected.
 struct CountingVictim : Greedy {
   explicit CountingVictim(const Geometry& geometry) : Greedy(geometry), erases(geometry.blocks) {}
