@@ -65,9 +65,9 @@ class RocksDb:
 
 
 class RocksInOrder(RocksDb):
-    """The same in a folder of its own, made in order: compactions of the load are left out.
+    """RocksDb in a folder of its own, loaded in key order so that the load needs no compaction.
 
-    Compactions that are due hold puts back before they take much space.
+    Pending compactions stall writes before the database outgrows its space.
     """
 
     _DUE_MIB = 32

@@ -30,7 +30,7 @@ REQUEST = 128 << 10
 GUARD = 0.01  # of the mount's free bytes: room for the metadata log and ext4's own blocks
 POLL_SECONDS = 0.05
 WEIGHT = 100  # fio's flow: the requests of a writer, beside those of a reader
-HELD_BACK_US = 100  # a thread that is ahead of the others sleeps so long; 0 would spin
+HELD_BACK_US = 100  # a thread that is ahead of the others sleeps this long; 0 would spin
 HINTED, LEARNED, PARTITIONS = Target(1.02), Target(1.10), Target(1.05)
 
 
@@ -60,7 +60,7 @@ class Work:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Names of the ways: the vStream-FTL learns lifetimes itself, else the filesystem does."""
+        """Names of the ways; on the vStream-FTL the device learns, else the filesystem does."""
         unlabelled = "contexts" if "vstream" in self.device else "learned"
         return ("ext4", "streams off", unlabelled, "hints")
 
@@ -107,7 +107,7 @@ WAYS = {
     "contexts": Way(placement="passthrough"),
     "hints": Way(placement="hints"),
 }
-# The same programs and the same 8 streams: the map of vStreams to them is the host's or the SSD's.
+# The same programs and the same 8 streams: either the host or the SSD maps vStreams to them.
 VSTREAM = ("--ftl", "vstream")
 MIX = {
     "page map, streams off": (Way(), ()),

@@ -1,6 +1,6 @@
 """Write amplification of RocksDB databases that share erase units larger than their tables.
 
-Three databases under db_bench's overwrite and a file that stays, on an emulated SSD with erase
+Three databases, overwritten by db_bench, and a file that stays share an emulated SSD with erase
 units of 16 MiB and copies of all streams in one unit. Counting begins once three times as much is
 written as the SSD holds.
 """
@@ -25,10 +25,9 @@ UNIT_MIB = 16
 DEVICE = ("--op", 0.07, "--streams", 8, "--gc", "shared", "--pages-per-block", UNIT_MIB * 256)
 SIZE_MIB = 2048
 TABLE_MIB = 1
-# Shares of the SSD: the databases' values, and a file that stays. Compactions take half as much
-# again as the values.
+# Shares of the SSD: the databases' values, and a file that stays. Compactions need the rest.
 TREE, COLD = 0.5, (0.12, 0.22)
-# Sizes of the SSD that are written before counting, and then.
+# Multiples of the SSD's size written before counting and while counting.
 FULL_SIZES, QUICK_SIZES = (3.0, 2.0), (0.2, 0.2)
 VALUE_BYTES = 1000
 WAYS = {
