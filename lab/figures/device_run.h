@@ -35,8 +35,8 @@ struct DeviceRun {
   uint32_t streams = 0;    // 0: as many as the placement has by itself
   bool full_size = false;  // the placement's sizes in bytes are not scaled with the device
   double prefill = 0.9;    // share of the workload's pages written before it, in order, untagged
-  uint32_t write_buffers = 0;  // ReplayOptions::write_buffers
-  double warmup = 0;       // share of the workload's writes before counting starts
+  uint32_t write_buffers = 0;               // ReplayOptions::write_buffers
+  double warmup = 0;                        // share of the workload's writes before counting starts
   std::optional<ssd::GcMode> gc_mode = {};  // for placements that a host runs; else each one's own
   std::function<void(const ssd::Counters&)> sample = {};  // ReplayOptions::sample
 };
