@@ -96,9 +96,11 @@ MakeSource recorded(const Changes& changes) {
 
 // Divides the same flash into erase blocks of 1/16 the size, on fewer dies: times do not compare.
 void shrink_blocks(ssd::GeometryRequest& device) {
-  device.nand->planes /= 2;
-  device.nand->dies /= 2;
-  device.nand->chips /= 4;
+  if (!device.nand) return;
+  ssd::NandShape& nand = *device.nand;
+  nand.planes /= 2;
+  nand.dies /= 2;
+  nand.chips /= 4;
   device.blocks *= 16;
   device.low_water *= 16;
 }

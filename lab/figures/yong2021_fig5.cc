@@ -75,6 +75,7 @@ Result<void> add_lengths(FigureResult& result, const FigureOptions& options) {
   return {};
 }
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Result<FigureResult> run_fig5(const FigureOptions& options) {
   FigureOptions once = options;
   once.seeds = 1;  // round robin uses no random numbers
@@ -137,7 +138,6 @@ Result<FigureResult> run_fig5(const FigureOptions& options) {
 
 }  // namespace
 
-// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure yong2021_fig5() {
   return {
       .name = "yong2021-fig5",
