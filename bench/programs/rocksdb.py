@@ -1,5 +1,7 @@
 """RocksDB under its own db_bench."""
 
+from typing import ClassVar
+
 from bench.programs.place import Place
 from bench.programs.plan import RocksPlan
 
@@ -8,8 +10,8 @@ class RocksDb:
     """db_bench overwriting random keys: a log, flushes and compactions."""
 
     name = "rocksdb"
-
     folder = "rocksdb"
+    extra: ClassVar[dict[str, int]] = {}  # options of db_bench, in each of its runs
 
     def __init__(self, place: Place, plan: RocksPlan, seed: int) -> None:
         self.place, self.plan, self.seed = place, plan, seed
@@ -59,6 +61,7 @@ class RocksDb:
             "level0_file_num_compaction_trigger": 2,
             "benchmark_write_rate_limit": mib_a_second << 20,
             "stats_dump_period_sec": 0,
+            **self.extra,
             **more,
         }
         self.place.run("rocksdb", ["db_bench", *(f"--{k}={v}" for k, v in options.items())])
@@ -70,7 +73,10 @@ class RocksInOrder(RocksDb):
     Pending compactions stall writes before the database outgrows its space.
     """
 
-    _DUE_MIB = 32
+    extra: ClassVar[dict[str, int]] = {
+        "soft_pending_compaction_bytes_limit": 32 << 20,
+        "hard_pending_compaction_bytes_limit": 64 << 20,
+    }
 
     def __init__(self, place: Place, plan: RocksPlan, seed: int, folder: str) -> None:
         super().__init__(place, plan, seed)
@@ -78,19 +84,7 @@ class RocksInOrder(RocksDb):
 
     def prepare(self) -> None:
         """Write every key once, in order."""
-        self._do("fillseq", self.plan.keys, self.seed, existing=False)
-
-    def round(self, number: int) -> None:
-        """Overwrite random keys; compactions that are due go on in the next round."""
-        self._do("overwrite", self.plan.writes, self.seed + number, existing=True)
-
-    def _do(self, work: str, writes: int, seed: int, *, existing: bool) -> None:
-        limits = {
-            "soft_pending_compaction_bytes_limit": self._DUE_MIB << 20,
-            "hard_pending_compaction_bytes_limit": 2 * self._DUE_MIB << 20,
-        }
-        rate = self.plan.mib_a_second
-        self._run(work, writes, seed, existing=existing, mib_a_second=rate, **limits)
+        self._run("fillseq", self.plan.keys, self.seed, existing=False, mib_a_second=0)
 
 
 class RocksFill(RocksDb):

@@ -1,8 +1,8 @@
 """Write amplification of the papers' jobs, run by fio on mounts of the papers' devices.
 
 Each device is the paper's, smaller by its scale; the emulated SSD counts. A job writes as much as
-its files hold, several times, and the second half counts. The run `hints` keeps each lifetime in a
-folder with a label of its own, the run `contexts` in a folder without one.
+its files hold, several times, and the second half counts. The way `hints` keeps each file in a
+labelled folder, the way `contexts` in a folder without a label.
 """
 
 import subprocess

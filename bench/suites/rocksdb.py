@@ -1,21 +1,22 @@
 """Write amplification of RocksDB databases that share erase units larger than their tables.
 
-Three databases, overwritten by db_bench, and a file that stays share an emulated SSD with erase
+Three databases, overwritten by db_bench, and cold files share an emulated SSD with erase
 units of 16 MiB and copies of all streams in one unit. Counting begins once three times as much is
 written as the SSD holds.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from bench.emulated.controls import Control, Way, mounted
-from bench.emulated.folders import Folders, fresh_folders
+from bench.applications.rows import WAYS
+from bench.emulated.controls import Way, mounted
+from bench.emulated.folders import fresh_folders
 from bench.paths import ROOT
+from bench.programs.files import Ballast
 from bench.programs.place import Place
-from bench.programs.plan import QUICK, RocksPlan
+from bench.programs.plan import MIB, QUICK, RocksPlan
 from bench.programs.rocksdb import RocksInOrder
 from bench.ssd import Counters, Ssd
 from bench.table import Row, main, row
@@ -25,17 +26,12 @@ UNIT_MIB = 16
 DEVICE = ("--op", 0.07, "--streams", 8, "--gc", "shared", "--pages-per-block", UNIT_MIB * 256)
 SIZE_MIB = 2048
 TABLE_MIB = 1
-# Shares of the SSD: the databases' values, and a file that stays. Compactions need the rest.
+# Shares of the SSD: the databases' values, and cold files. Compactions need the rest.
 TREE, COLD = 0.5, (0.12, 0.22)
 # Multiples of the SSD's size written before counting and while counting.
 FULL_SIZES, QUICK_SIZES = (3.0, 2.0), (0.2, 0.2)
 VALUE_BYTES = 1000
-WAYS = {
-    "ext4": Way(filesystem="ext4"),
-    "streams off": Way(),
-    "learned": Way(placement="learned", daemon=True),
-    "hints": Way(placement="hints", preload=True),
-}
+SHOWN = ("ext4", "off", "learned", "hints")
 
 
 def measure(quick: bool) -> list[Row]:
@@ -49,12 +45,12 @@ def rows(cold: float, sizes: tuple[float, float]) -> Iterator[Row]:
     """Yield the WAF of each way, and the gain of hints."""
     name = f"{UNIT_MIB // TABLE_MIB} tables a unit, {cold:.0%} cold"
     wafs = {}
-    for label, way in WAYS.items():
-        counted = run(way, cold, sizes)
+    for label in SHOWN:
+        counted = run(WAYS[label], cold, sizes)
         wafs[label] = counted.waf
         yield row(f"{name}: {label}", counted.waf, f"WAF, spare {counted.effective_spare:.3f}")
-    more = 100 * (wafs["streams off"] / wafs["hints"] - 1)
-    yield row(f"{name}: lifetime, hints", more, "% more than with streams off; source 54")
+    more = 100 * (wafs["off"] / wafs["hints"] - 1)
+    yield row(f"{name}: lifetime, hints", more, "% more than off; source 54")
 
 
 def run(way: Way, cold: float, sizes: tuple[float, float]) -> Counters:
@@ -62,30 +58,23 @@ def run(way: Way, cold: float, sizes: tuple[float, float]) -> Counters:
     with fresh_folders(ROOT / "build" / "rocksdb", QUICK, keep=False) as folders, ExitStack() as up:
         ssd = Ssd(folders.images / "ssd", "--size", f"{SIZE_MIB}M", *DEVICE)
         control = mounted(up, way, ssd, folders, None)
-        write_cold(control, cold)
-        databases = make_databases(control, folders)
+        place = Place(control.mount, folders.shared, control.stream_run, None, folders.work / "log")
+        Ballast(place, 0).add(int(cold * SIZE_MIB) * MIB)
+        databases = make_databases(place)
         together(databases, 0)
         number = 1
         for capacities in sizes:
             ssd.reset()
-            while ssd.counters().written_bytes < capacities * (SIZE_MIB << 20):
+            while ssd.counters().written_bytes < capacities * SIZE_MIB * MIB:
                 together(databases, number)
                 number += 1
         control.check_alive()
         return ssd.counters()
 
 
-def write_cold(control: Control, share: float) -> None:
-    """Write the file that stays."""
-    with (control.mount / "cold").open("wb") as cold:
-        for _ in range(int(share * SIZE_MIB)):
-            cold.write(os.urandom(1 << 20))
-
-
-def make_databases(control: Control, folders: Folders) -> list[RocksInOrder]:
+def make_databases(place: Place) -> list[RocksInOrder]:
     """Plan the databases; a round overwrites a twentieth of each."""
-    place = Place(control.mount, folders.shared, control.stream_run, None, folders.work / "log")
-    keys = int(TREE * (SIZE_MIB << 20) / DATABASES / VALUE_BYTES)
+    keys = int(TREE * SIZE_MIB * MIB / DATABASES / VALUE_BYTES)
     plan = RocksPlan(keys, keys // 20, VALUE_BYTES, TABLE_MIB, mib_a_second=0)
     return [RocksInOrder(place, plan, 1000 * n, f"database-{n}") for n in range(DATABASES)]
 
