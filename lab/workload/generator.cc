@@ -61,8 +61,8 @@ Result<void> check(const GeneratorOptions& options) {
     return out_of_range("hot space", options.hot_space, "between 0 and 1");
   if (!(options.theta > 0 && options.theta <= 10))
     return out_of_range("theta", options.theta, "above 0, at most 10");
-  if (options.tree != 0 && !(options.tree >= 0.1 && options.tree <= 0.73))
-    return out_of_range("tree", options.tree, "from 0.1 to 0.73");
+  if (options.tree != 0 && !(options.tree >= 0.1 && options.tree <= 0.9))
+    return out_of_range("tree", options.tree, "from 0.1 to 0.9");
   if (options.table_pages != 0 &&
       (options.table_pages < 16 || options.table_pages > options.pages / 128))
     return out_of_range("pages of a table", options.table_pages, "16 to a 128th of the pages");
@@ -118,13 +118,15 @@ Result<std::unique_ptr<OpSource>> make_generator(const std::string& name,
 
 Result<std::span<const PageOp>> Generator::next() {
   batch_.clear();
-  while (batch_.size() < kBatchOps && written_ < writes_) request();
+  while (batch_.size() < kBatchOps && written_ < writes_ && !failed_) request();
+  if (failed_) return *failed_;
   return std::span<const PageOp>(batch_);
 }
 
 Result<void> Generator::rewind() {
   random_ = Random(seed_);
   written_ = 0;
+  failed_.reset();
   restart();
   return {};
 }

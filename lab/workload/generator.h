@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -24,8 +25,9 @@ struct GeneratorOptions {
          hot_space = 0.1;  // hotcold, shifting: shares of the writes and of the pages that are hot
   double theta = 0.99;     // zipf
   uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
-  // rocksdb-levels: the tree's share of the pages, .1 to .73 (0: .7), because compactions need
-  // room; pages of a table, 16 to a 128th of the pages (0: an 8,192nd of them, at least 16).
+  // rocksdb-levels: the tree's share of the pages, .1 to .9 (0: .7); pages of a table, 16 to a
+  // 128th of the pages (0: an 8,192nd of them, at least 16). Compactions need more pages: next()
+  // returns ENOSPC if there are none.
   double tree = 0;
   uint32_t table_pages = 0;
   double read_share = 0;  // share of random one-page reads in all pages read and written
@@ -60,8 +62,11 @@ class Generator : public OpSource {
         seed_(options.seed),
         random_(options.seed) {}
 
-  virtual void request() = 0;  // emits the next request
+  virtual void request() = 0;  // emits the next request, or calls fail()
   virtual void restart() {}    // resets the generator's state; random_ has its seed again
+
+  // Makes next() return the error until a rewind.
+  void fail(Error error) { failed_ = std::move(error); }
 
   // Emits a page write, or nothing after the last one: the last request may be cut short.
   void write(const PageOp& op) {
@@ -99,6 +104,7 @@ class Generator : public OpSource {
 
  private:
   std::vector<PageOp> batch_;
+  std::optional<Error> failed_;
 };
 
 std::unique_ptr<OpSource> make_uniform(const GeneratorOptions& options);

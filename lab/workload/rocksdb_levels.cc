@@ -8,8 +8,11 @@
 // there. Levels grow by 6 towards L5, which starts with every key. WAL, flush and compaction take
 // turns, as parallel threads would; eight L0 files stall the puts. Space comes from the next free
 // pages, as in a file system that fills a device round and round. Memory: 12 bytes a page.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -17,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
+#include "base/result.h"
 #include "lab/workload/generator.h"
 #include "lab/workload/op_source.h"
 #include "ssd/geometry.h"
@@ -234,8 +237,7 @@ class RocksDb final : public Generator {
     return pages;
   }
 
-  // Takes the next free page. There always is one: the range of GeneratorOptions::tree leaves room
-  // for the output of a compaction.
+  // Takes the next free page. If there is none, the stream fails.
   ssd::Lpn take_page() {
     for (uint32_t tries = 0; tries < pages_; ++tries) {
       const ssd::Lpn page = cursor_;
@@ -244,8 +246,9 @@ class RocksDb final : public Generator {
       used_[page] = true;
       return page;
     }
-    SFS_ASSERT(false && "the tree is larger than its device");
-    return 0;
+    fail({ENOSPC, fmt::format("rocksdb-levels: {} keys and their compactions fill all {} pages",
+                              keys_, pages_)});
+    return cursor_;
   }
 
   const uint32_t keys_;

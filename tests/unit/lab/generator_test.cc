@@ -293,12 +293,31 @@ TEST(Generators, StreamsThatAreRightLeaveNothingToCopy) {
   }
 }
 
+TEST(RocksDbLevels, ATreeWithoutRoomForItsCompactionsEndsWithAnError) {
+  const auto source = *make_generator(
+      "rocksdb-levels", {.pages = 65'536, .writes = 1'000'000, .tree = 0.73, .table_pages = 16});
+  for (int pass = 0; pass < 2; ++pass) {
+    auto ops = source->next();
+    while (ops.ok() && !ops->empty()) ops = source->next();
+    ASSERT_FALSE(ops.ok()) << pass;
+    EXPECT_EQ(ops.error().code, ENOSPC);
+    ASSERT_TRUE(source->rewind().ok());
+    EXPECT_TRUE(source->next().ok());
+    ASSERT_TRUE(source->rewind().ok());
+  }
+}
+
 TEST(Generators, MistakesAreNamed) {
   EXPECT_NE(make_generator("magic", {}).error().context.find("rocksdb-levels"), std::string::npos);
   EXPECT_EQ(make_generator("uniform", {.pages = 10}).error().code, EINVAL);
   EXPECT_EQ(make_generator("hotcold", {.hot_writes = 1.5}).error().code, EINVAL);
   EXPECT_EQ(make_generator("hotcold", {.hot_space = 0}).error().code, EINVAL);
   EXPECT_EQ(make_generator("zipf", {.theta = -1}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("rocksdb-levels", {.tree = 0.91}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("rocksdb-levels", {.tree = 0.05}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("rocksdb-levels", {.table_pages = 15}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("rocksdb-levels", {.pages = 65536, .table_pages = 513}).error().code,
+            EINVAL);
 }
 
 }  // namespace
