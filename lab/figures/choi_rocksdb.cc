@@ -1,5 +1,4 @@
 // Choi (Samsung), RocksDB: an LSM tree, a stream for each level (14 in all) and with none.
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -37,21 +36,16 @@ Result<FigureResult> run_choi_rocksdb(const FigureOptions& options) {
                                                            {"a stream a level", "tags", 15},
                                                            {"vStream", "vstream-sgc", 8}},
                                                           options));
-  const auto percent = [](Measured one, double sign) {
-    const auto change = [&](double ratio) { return sign * (ratio - 1) * 100; };
-    const auto [least, most] = std::minmax({change(one.least), change(one.most)});
-    return Measured{.mean = change(one.mean), .least = least, .most = most, .seeds = one.seeds};
-  };
   FigureResult result;
   for (size_t i = 1; i < runs.contenders().size(); ++i) {
     const std::string& label = runs.contenders()[i].label;
     const auto paper = [&](double value) { return i == 1 ? std::optional(value) : std::nullopt; };
     result.rows.push_back(
-        {label + ", lifetime", "% more", paper(54), percent(runs.relative(i, lifetime), 1)});
-    result.rows.push_back(
-        {label + ", throughput", "% more", paper(15), percent(runs.relative(i, mb_a_second), 1)});
+        {label + ", lifetime", "% more", paper(54), percent_change(runs.relative(i, lifetime))});
+    result.rows.push_back({label + ", throughput", "% more", paper(15),
+                           percent_change(runs.relative(i, mb_a_second))});
     result.rows.push_back({label + ", mean latency", "% less", paper(10),
-                           percent(runs.relative(i, mean_latency_us), -1)});
+                           percent_change(runs.relative(i, mean_latency_us), -1)});
   }
   for (size_t i = 0; i < runs.contenders().size(); ++i)
     result.rows.push_back(

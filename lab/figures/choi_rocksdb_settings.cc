@@ -7,15 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.h"
+#include "lab/figures/comparison_rows.h"
 #include "lab/figures/device_run.h"
 #include "lab/figures/figure.h"
 #include "lab/figures/figures.h"
-#include "lab/figures/parallel.h"
-#include "lab/replay/replay.h"
 #include "lab/workload/generator.h"
 #include "ssd/geometry.h"
 
@@ -26,66 +23,36 @@ constexpr std::array<int, 4> kTrees = {60, 65, 70, 73};  // % of the device
 constexpr std::array<uint32_t, 4> kTablesPerBlock = {1, 4, 16, 32};
 constexpr double kPublished = 54;  // % more lifetime
 
-struct RocksSetting {
-  int tree;
-  uint32_t tables;
-  std::string label() const { return fmt::format("tree {} %, tables a block: {}", tree, tables); }
-};
-
-std::vector<RocksSetting> all_settings() {
-  std::vector<RocksSetting> all;
-  for (const int tree : kTrees)
-    for (const uint32_t tables : kTablesPerBlock) all.push_back({tree, tables});
-  return all;
-}
-
-Result<ReplayResult> run_setting(const RocksSetting& setting, const char* placement, uint32_t scale,
-                                 uint64_t seed) {
-  DeviceRun one{.preset = "enterprise-fdp",
-                .scale = scale,
-                .capacities = 6,
-                .seed = seed,
-                .placement = placement,
-                .prefill = 0,
-                .warmup = 0.4,
-                .gc_mode = ssd::GcMode::kSameStream};
-  SFS_ASSIGN(const uint32_t block_pages, pages_per_block(one));
-  one.streams = placement == std::string_view("tags") ? 15 : 0;
-  one.source = [setting, block_pages](const GeneratorOptions& made) {
-    GeneratorOptions tree = made;
-    tree.tree = setting.tree / 100.0;
-    tree.table_pages = block_pages / setting.tables;
-    return make_generator("rocksdb-levels", tree);
+Result<ContenderRuns> run_tree(int tree, uint32_t tables, const FigureOptions& options) {
+  DeviceRun common{.preset = "enterprise-fdp",
+                   .scale = options.scale,
+                   .capacities = 6,
+                   .prefill = 0,
+                   .warmup = 0.4,
+                   .gc_mode = ssd::GcMode::kSameStream};
+  SFS_ASSIGN(const uint32_t block_pages, pages_per_block(common));
+  common.source = [tree, pages = block_pages / tables](const GeneratorOptions& made) {
+    GeneratorOptions sized = made;
+    sized.tree = tree / 100.0;
+    sized.table_pages = pages;
+    return make_generator("rocksdb-levels", sized);
   };
-  return run_on_device(one);
-}
-
-double waf_at(const ReplayResult& result) {
-  return result.waf();
+  return ContenderRuns::run(common, {{"a stream a level", "tags", 15}, {"off", "legacy"}}, options);
 }
 
 Result<FigureResult> run_settings(const FigureOptions& options) {
-  const std::vector<RocksSetting> settings = all_settings();
-  const auto sweep = [&](const char* placement) {
-    return over_setups<ReplayResult>(options, settings.size(), [&](size_t i, uint64_t seed) {
-      return run_setting(settings[i], placement, options.scale, seed);
-    });
-  };
-  SFS_ASSIGN(const auto off, sweep("legacy"));
-  SFS_ASSIGN(const auto on, sweep("tags"));
   FigureResult result;
   Measured most;
   std::string where;
-  for (size_t i = 0; i < settings.size(); ++i) {
-    const std::string label = settings[i].label();
-    result.rows.push_back({label + ", off", "WAF", std::nullopt, over_seeds(off[i], waf_at)});
-    result.rows.push_back(
-        {label + ", a stream a level", "WAF", std::nullopt, over_seeds(on[i], waf_at)});
-    std::vector<double> gains;
-    for (size_t seed = 0; seed < off[i].size(); ++seed)
-      gains.push_back(100 * (off[i][seed].waf() / on[i][seed].waf() - 1));
-    const Measured gain = over_seeds(gains);
-    if (where.empty() || gain.mean > most.mean) {
+  for (const int tree : kTrees) {
+    for (const uint32_t tables : kTablesPerBlock) {
+      SFS_ASSIGN(const ContenderRuns runs, run_tree(tree, tables, options));
+      const std::string label = fmt::format("tree {} %, tables a block: {}", tree, tables);
+      for (const size_t contender : {size_t{1}, size_t{0}})
+        result.rows.push_back({label + ", " + runs.contenders()[contender].label, "WAF",
+                               std::nullopt, runs.measured(contender, waf_of)});
+      const Measured gain = percent_change(runs.relative(1, waf_of));
+      if (!where.empty() && gain.mean <= most.mean) continue;
       most = gain;
       where = label;
     }
@@ -95,9 +62,7 @@ Result<FigureResult> run_settings(const FigureOptions& options) {
   result.findings = {fmt::format("A stream a level gains most with {}.", where)};
   result.notes = {
       "The gain of a stream per level is at most (WAF without streams) − 1. A larger tree raises "
-      "WAF "
-      "without streams. Above a certain size it also raises WAF with streams, because each "
-      "stream's open block reduces the spare.",
+      "WAF without streams, and above a certain size also WAF with streams.",
       "A block that holds one table dies nearly as a whole, also without streams.",
       "choi-rocksdb counts a longer run on a device twice as large; its WAF is higher with streams "
       "and without."};

@@ -63,6 +63,12 @@ size_t ContenderRuns::index_of(const std::string& label) const {
   return static_cast<size_t>(found - contenders_.begin());
 }
 
+Measured percent_change(const Measured& ratio, double sign) {
+  const auto change = [&](double value) { return sign * (value - 1) * 100; };
+  const auto [least, most] = std::minmax({change(ratio.least), change(ratio.most)});
+  return {.mean = change(ratio.mean), .least = least, .most = most, .seeds = ratio.seeds};
+}
+
 double waf_of(const ReplayResult& result) {
   return result.waf();
 }

@@ -45,6 +45,9 @@ class ContenderRuns {
   std::vector<std::vector<ReplayResult>> results_;  // by contender, then seed
 };
 
+// Returns a ratio as a percentage: 1.5 is 50 % more; with sign −1, .5 is 50 % less.
+Measured percent_change(const Measured& ratio, double sign = 1);
+
 double waf_of(const ReplayResult& result);
 double copies_a_byte(const ReplayResult& result);  // copied ÷ written by the host
 // The seconds are the saturating host's.

@@ -2,6 +2,7 @@
 // with the four that the part has.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -13,10 +14,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lab/figures/comparison_rows.h"
 #include "lab/figures/device_run.h"
 #include "lab/figures/figure.h"
 #include "lab/figures/figures.h"
-#include "lab/figures/parallel.h"
 #include "lab/replay/replay.h"
 #include "lab/workload/generator.h"
 #include "lab/workload/logs.h"
@@ -46,68 +47,47 @@ MakeSource jobs_in(uint32_t streams) {
   };
 }
 
-struct Sweep {
-  const char* label;
-  uint32_t write_buffers;
-  Curve curve = {};
-};
-
 double pads_per_page(const ReplayResult& result) {
   return static_cast<double>(result.counters.pad_pages) /
          static_cast<double>(result.counters.host_pages);
 }
-double swept_waf(const ReplayResult& result) {
-  return result.waf();
-}
 
-Result<void> add_sweep(FigureResult& result, Sweep& sweep, const FigureOptions& options) {
-  const auto run = [&](size_t index, uint64_t seed) {
-    const DeviceRun one{.preset = "emmc-64g",
-                        .scale = options.scale,
-                        .source = jobs_in(kSwept.at(index)),
-                        .fill = kSweptFill,
-                        .seed = seed,
-                        .placement = "tags",
-                        .streams = kSwept.at(index),
-                        .prefill = 0,
-                        .write_buffers = sweep.write_buffers,
-                        .warmup = 0.5,
-                        .gc_mode = ssd::GcMode::kShared};
-    return run_on_device(one);
-  };
-  SFS_ASSIGN(const auto runs, over_setups<ReplayResult>(options, kSwept.size(), run));
-  sweep.curve.label = sweep.label;
+// Adds the rows and the curve of the sweep with so many write buffers; 0: one for each stream.
+Result<void> add_sweep(FigureResult& result, const char* label, uint32_t write_buffers,
+                       const FigureOptions& options) {
+  const DeviceRun common{.preset = "emmc-64g",
+                         .fill = kSweptFill,
+                         .prefill = 0,
+                         .write_buffers = write_buffers,
+                         .warmup = 0.5,
+                         .gc_mode = ssd::GcMode::kShared};
+  std::vector<Contender> contenders;
+  for (const uint32_t streams : kSwept)
+    contenders.push_back(
+        {fmt::format("streams: {}, {}", streams, label), "tags", streams, jobs_in(streams)});
+  SFS_ASSIGN(const ContenderRuns runs, ContenderRuns::run(common, contenders, options));
+  Curve curve{label, {}};
   for (size_t i = 0; i < kSwept.size(); ++i) {
-    const Measured found = over_seeds(runs[i], swept_waf);
-    const std::string name = fmt::format("streams: {}, {}", kSwept.at(i), sweep.label);
-    result.rows.push_back({name, "WAF", std::nullopt, found});
-    if (sweep.write_buffers != 0)
-      result.rows.push_back(
-          {name + ": padding", "of a host page", std::nullopt, over_seeds(runs[i], pads_per_page)});
-    sweep.curve.points.emplace_back(kSwept.at(i), found.mean);
+    const Measured found = runs.measured(i, waf_of);
+    result.rows.push_back({contenders[i].label, "WAF", std::nullopt, found});
+    if (write_buffers != 0)
+      result.rows.push_back({contenders[i].label + ": padding", "of a host page", std::nullopt,
+                             runs.measured(i, pads_per_page)});
+    curve.points.emplace_back(kSwept.at(i), found.mean);
   }
-  result.curves.push_back(sweep.curve);
+  result.curves.push_back(std::move(curve));
   return {};
 }
 
-uint32_t best_of(const Curve& curve) {
-  double streams = 0, least = HUGE_VAL;
-  for (const auto& [at, waf] : curve.points)
-    if (waf < least) streams = at, least = waf;
-  return static_cast<uint32_t>(streams);
-}
-
 Result<FigureResult> run_streams(const FigureOptions& options) {
-  Sweep unlimited{"a buffer each", 0};
-  Sweep limited{"four buffers", ssd::emmc::kStreams};
-  FigureResult swept;
-  SFS_TRY(add_sweep(swept, limited, options));
-  SFS_TRY(add_sweep(swept, unlimited, options));
   FigureResult result;
-  const Measured best = {.mean = static_cast<double>(best_of(limited.curve))};
-  result.rows.push_back({"streams with the least WAF, four buffers", "", 4, best});
-  for (FigureRow& row : swept.rows) result.rows.push_back(std::move(row));
-  result.curves = std::move(swept.curves);
+  SFS_TRY(add_sweep(result, "four buffers", ssd::emmc::kStreams, options));
+  const auto& limited = result.curves.front().points;
+  const double best =
+      std::ranges::min_element(limited, {}, &std::pair<double, double>::second)->first;
+  result.rows.insert(result.rows.begin(),
+                     {"streams with the least WAF, four buffers", "", 4, {.mean = best}});
+  SFS_TRY(add_sweep(result, "a buffer each", 0, options));
   result.along = "streams";
   result.height = "waf";
   result.notes = {
