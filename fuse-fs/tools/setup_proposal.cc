@@ -212,6 +212,8 @@ class Proposer {
         "DRAM holds anything after power-on; mkfs.streamfs refuses what is not empty");
     run({"ndctl", "create-namespace", "--bus=e820", "-f", "-e", memory.name, "-m", "devdax"},
         fmt::format("mode {} becomes devdax, {}", name_of(memory.mode), out_.meta));
+    run({"udevadm", "settle", "--timeout=60"},
+        fmt::format("udev loads the driver of {} in the background", out_.meta));
   }
 
   void list_steps() {

@@ -182,10 +182,11 @@ TEST_F(Setup, DramInModeFsdaxBecomesDevdaxAndIsMadeAgainAtEachBoot) {
             "# Written by streamctl setup.\nDATA=/dev/disk/by-id/nvme-ssd_S0\nMETA=/dev/dax0.0\n"
             "PMEM_NAMESPACE=namespace0.0\n");
   EXPECT_EQ(made.meta_class, MetaClass::kVolatile);
-  ASSERT_EQ(made.steps.size(), 6);
+  ASSERT_EQ(made.steps.size(), 7);
   EXPECT_EQ(step_text(made.steps[0]), "blkdiscard --zeroout /dev/pmem0");
   EXPECT_EQ(step_text(made.steps[1]),
             "ndctl create-namespace --bus=e820 -f -e namespace0.0 -m devdax");
+  EXPECT_EQ(step_text(made.steps[2]), "udevadm settle --timeout=60");
   EXPECT_THAT(made.units, Contains("streamfs-pmem@srv-data.service"));
   EXPECT_EQ(made.units.front(), "streamfs-pmem@srv-data.service");
   EXPECT_EQ(effect_at(made, "fsync"), "It flushes the SSD.");
